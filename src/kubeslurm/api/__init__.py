@@ -1,0 +1,1 @@
+"""Types of the objects that users write and that the operator reads."""

@@ -1,0 +1,1 @@
+"""Pure builders: an object in, the desired objects out."""

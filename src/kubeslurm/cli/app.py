@@ -1,0 +1,19 @@
+"""Puts the commands together; each lives with the part it belongs to."""
+
+import typer
+
+from kubeslurm.local.commands import app as local
+
+app = typer.Typer(
+    name="kubeslurm",
+    help="Slurm clusters on Kubernetes.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.add_typer(local, name="local")
+
+
+def main() -> None:
+    """Entry point of the `kubeslurm` script."""
+    app()

@@ -1,0 +1,1 @@
+"""Pure decisions: spec and observation in, a plan out."""

@@ -1,0 +1,1 @@
+"""A level-triggered controller loop that knows neither Kubernetes nor Slurm."""

@@ -1,0 +1,1 @@
+"""The Kubernetes side: client, reflector, leader election, events."""

@@ -1,0 +1,1 @@
+"""A real multi-node Kubernetes on one Linux machine."""

@@ -1,0 +1,1 @@
+"""Pure reports: observation and plan in, status and events out."""

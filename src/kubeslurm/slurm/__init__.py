@@ -1,0 +1,1 @@
+"""The Slurm side: REST client, snapshot, tokens, configuration text."""

@@ -1,0 +1,1 @@
+"""Admission: what CEL in the CRDs cannot say."""
