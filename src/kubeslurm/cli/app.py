@@ -2,6 +2,9 @@
 
 import typer
 
+from kubeslurm.cli.crds import print_crds
+from kubeslurm.cli.operator import app as operator
+from kubeslurm.cli.up import down, up
 from kubeslurm.local.commands import app as local
 
 app = typer.Typer(
@@ -11,7 +14,11 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(up)
+app.command()(down)
 app.add_typer(local, name="local")
+app.command(name="crds")(print_crds)
+app.add_typer(operator)
 
 
 def main() -> None:

@@ -1,0 +1,86 @@
+# Two commands matter: `make up` and `make test`. Each works as the first command on a fresh Debian machine.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= python3
+VENV := .venv
+READY := $(VENV)/.ready
+BIN := $(VENV)/bin
+SUITES = $(foreach suite,$(1),$(if $(wildcard tests/$(suite)/*),tests/$(suite)))
+
+.PHONY: help
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
+
+.PHONY: up down
+up: $(READY) ## start a cluster on this machine
+	@$(BIN)/kubeslurm local up
+
+down: $(READY) ## stop it
+	@$(BIN)/kubeslurm local down
+
+.PHONY: test test-fast test-cluster lint types layers format
+test: lint types layers ## everything but the long chaos and benchmark runs
+	$(BIN)/pytest $(call SUITES,unit property conformance)
+	$(MAKE) test-cluster
+
+test-fast: lint types layers ## what needs no cluster, in less than a minute
+	$(BIN)/pytest $(call SUITES,unit property)
+
+test-cluster: $(READY)
+	$(BIN)/pytest $(call SUITES,local integration slurm e2e)
+
+lint: $(READY) ## style
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: $(READY)
+	$(BIN)/mypy
+
+layers: $(READY)
+	$(BIN)/lint-imports
+
+format: $(READY) ## put the code into its form
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+.PHONY: chaos bench lock clean
+chaos: $(READY) ## long runs under faults
+	$(BIN)/pytest tests/chaos
+
+bench: $(READY) ## measure
+	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
+
+UV := $(VENV)/tools/bin/uv
+COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11
+
+lock: $(READY) ## renew the lock files from pyproject.toml
+	@[ -x $(UV) ] || { $(PYTHON) -m venv $(VENV)/tools && $(VENV)/tools/bin/pip install --quiet uv; }
+	$(COMPILE) --upgrade --extra dev --output-file requirements-dev.lock pyproject.toml
+	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
+
+clean: ## remove the virtual environment and tool caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# The virtual environment, made again when the lock file or the project file changes.
+$(READY): requirements-dev.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "kubeslurm needs Python 3.11 or newer; $(PYTHON) is older or missing. Set PYTHON=/path/to/python3." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || $(MAKE) --silent venv-package
+	@echo "make the virtual environment ..."
+	@[ -x $(BIN)/python ] && $(BIN)/python -c 'import pip' 2> /dev/null || $(PYTHON) -m venv --clear $(VENV)
+	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
+	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: venv-package
+venv-package:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "install python3-venv ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv > /dev/null; \
+	else \
+	  echo "Python's venv module is missing. Install it (Debian: apt-get install python3-venv) and try again." >&2; exit 1; \
+	fi

@@ -1,0 +1,214 @@
+{{- define "slurm.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "slurm.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := include "slurm.name" . -}}
+{{- if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "slurm.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
+{{- define "slurm.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/part-of: slurm
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end -}}
+
+{{/* The head of an object. Call with (dict "root" $ "name" "..." "metadata" <map or nil>). */}}
+{{- define "slurm.metadata" -}}
+name: {{ .name }}
+namespace: {{ include "slurm.namespace" .root }}
+labels:
+  {{- merge (dict) ((.metadata).labels | default dict) (include "slurm.labels" .root | fromYaml) | toYaml | nindent 2 }}
+{{- with (.metadata).annotations }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* One image as text, from text or from repository, tag and digest; empty when there is none. */}}
+{{- define "slurm.image" -}}
+{{- if kindIs "string" . -}}
+{{- . -}}
+{{- else if (. | default dict).repository -}}
+{{- if .digest -}}
+{{- printf "%s@%s" .repository .digest -}}
+{{- else if .tag -}}
+{{- printf "%s:%s" .repository (toString .tag) -}}
+{{- else -}}
+{{- .repository -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A container as the objects want it. Call with (dict "root" $ "container" <map>). */}}
+{{- define "slurm.container" -}}
+{{- $image := include "slurm.image" .container.image -}}
+{{- $pull := .container.imagePullPolicy | default .root.Values.imagePullPolicy -}}
+{{- $rest := omit .container "image" "imagePullPolicy" -}}
+{{- if $image -}}
+{{- $rest = merge (dict "image" $image) $rest -}}
+{{- end -}}
+{{- if $pull -}}
+{{- $rest = merge (dict "imagePullPolicy" $pull) $rest -}}
+{{- end -}}
+{{- toYaml $rest -}}
+{{- end -}}
+
+{{/* A pod template. Chart labels stay out of it: an upgrade of the chart alone must not restart a single pod.
+Call with (dict "root" $ "metadata" <map> "podSpec" <map> "hostname" "..."). */}}
+{{- define "slurm.template" -}}
+{{- $spec := .podSpec | default dict -}}
+{{- if .hostname -}}
+{{- $spec = merge (dict "hostname" .hostname) $spec -}}
+{{- end -}}
+{{- with .root.Values.imagePullSecrets -}}
+{{- $spec = merge (dict) $spec (dict "imagePullSecrets" .) -}}
+{{- end -}}
+{{- if .root.Values.priorityClass.enabled -}}
+{{- $spec = merge (dict) $spec (dict "priorityClassName" .root.Values.priorityClass.name) -}}
+{{- end -}}
+{{- with .metadata -}}
+metadata:
+  {{- toYaml . | nindent 2 }}
+{{ end -}}
+spec:
+  {{- toYaml $spec | nindent 2 }}
+{{- end -}}
+
+{{/* "Key=value" pairs of a map in key order; a list becomes "a,b". Call with (dict "map" <map> "separator" "..."). */}}
+{{- define "slurm.pairs" -}}
+{{- $pairs := list -}}
+{{- range $key, $value := .map -}}
+{{- if kindIs "slice" $value -}}
+{{- $pairs = append $pairs (printf "%s=%s" $key (join "," $value)) -}}
+{{- else -}}
+{{- $pairs = append $pairs (printf "%s=%s" $key (toString $value)) -}}
+{{- end -}}
+{{- end -}}
+{{- join .separator $pairs -}}
+{{- end -}}
+
+{{- define "slurm.slurmKeyRef" -}}
+{{- $ref := .Values.slurmKey.secretRef | default dict -}}
+name: {{ $ref.name | default (printf "%s-auth-slurm" (include "slurm.fullname" .)) }}
+key: {{ $ref.key | default "slurm.key" }}
+{{- end -}}
+
+{{- define "slurm.jwtKeyRef" -}}
+{{- $ref := .Values.jwtKey.secretRef | default dict -}}
+name: {{ $ref.name | default (printf "%s-auth-jwt" (include "slurm.fullname" .)) }}
+key: {{ $ref.key | default "jwt.key" }}
+{{- end -}}
+
+{{- define "slurm.jwksKeyRef" -}}
+{{- $ref := .Values.jwksKeys.configMapRef | default dict -}}
+name: {{ $ref.name | default (printf "%s-auth-jwks" (include "slurm.fullname" .)) }}
+key: {{ $ref.key | default "jwks.json" }}
+{{- end -}}
+
+{{- define "slurm.sssdConfRef" -}}
+{{- $ref := .Values.sssd.secretRef | default dict -}}
+name: {{ $ref.name | default (printf "%s-sssd-conf" (include "slurm.fullname" .)) }}
+key: {{ $ref.key | default "sssd.conf" }}
+{{- end -}}
+
+{{/* "true" when this chart makes the keys: an external daemon brings its own. */}}
+{{- define "slurm.makesKeys" -}}
+{{- if not (or .Values.controller.external .Values.accounting.external) -}}true{{- end -}}
+{{- end -}}
+
+{{/* All NodeSets with their defaults, as YAML under "nodesets". */}}
+{{- define "slurm.nodesets" -}}
+nodesets:
+  {{- range $key, $nodeset := .Values.nodesets }}
+  {{- $all := mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($nodeset | default dict)) }}
+  {{- if $all.enabled }}
+  {{ $key }}:
+    {{- toYaml $all | nindent 4 }}
+  {{- end }}
+  {{- end }}
+{{- end -}}
+
+{{/* slurm.conf lines of the partitions that are enabled. */}}
+{{- define "slurm.partitions" -}}
+{{- $known := (include "slurm.nodesets" . | fromYaml).nodesets | default dict -}}
+{{- $lines := list -}}
+{{- range $name, $partition := .Values.partitions -}}
+{{- if $partition.enabled -}}
+{{- if not $partition.nodesets -}}
+{{- fail (printf "partition %q names no nodesets: list some, or ALL" $name) -}}
+{{- end -}}
+{{- range $partition.nodesets -}}
+{{- if and (ne . "ALL") (not (hasKey $known .)) -}}
+{{- fail (printf "partition %q names the nodeset %q, which does not exist or is disabled" $name .) -}}
+{{- end -}}
+{{- end -}}
+{{- $config := $partition.config | default (include "slurm.pairs" (dict "map" ($partition.configMap | default dict) "separator" " ")) -}}
+{{- $lines = append $lines (printf "PartitionName=%s Nodes=%s %s" $name (join "," $partition.nodesets) $config | trim) -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $lines -}}
+{{- end -}}
+
+{{/* References to script ConfigMaps. Call with (dict "root" $ "made" <bool> "name" "..." "refs" <list>). */}}
+{{- define "slurm.refs" -}}
+{{- $refs := list -}}
+{{- if .made -}}
+{{- $refs = append $refs (dict "name" (printf "%s-%s" (include "slurm.fullname" .root) .name)) -}}
+{{- end -}}
+{{- with .more -}}
+{{- $refs = append $refs (dict "name" (printf "%s-%s" (include "slurm.fullname" $.root) .)) -}}
+{{- end -}}
+{{- toYaml (concat $refs (.refs | default list)) -}}
+{{- end -}}
+
+{{/* "true" when a NodeSet's slurmd asks for NVIDIA GPUs. */}}
+{{- define "slurm.usesGpu" -}}
+{{- $resources := .slurmd.resources | default dict -}}
+{{- if or (hasKey ($resources.limits | default dict) "nvidia.com/gpu") (hasKey ($resources.requests | default dict) "nvidia.com/gpu") -}}true{{- end -}}
+{{- end -}}
+
+{{/* A NodeSet with the directory that the DCGM exporter reads mounted from the host. */}}
+{{- define "slurm.withDcgm" -}}
+{{- $dir := .root.Values.vendor.nvidia.dcgm.jobMappingDir -}}
+{{- $nodeset := deepCopy .nodeset -}}
+{{- $_ := set $nodeset.slurmd "volumeMounts" (append ($nodeset.slurmd.volumeMounts | default list) (dict "name" "dcgm-job-mapping" "mountPath" $dir)) -}}
+{{- $_ := set $nodeset.podSpec "volumes" (append ($nodeset.podSpec.volumes | default list) (dict "name" "dcgm-job-mapping" "hostPath" (dict "path" $dir "type" "DirectoryOrCreate"))) -}}
+{{- toYaml $nodeset -}}
+{{- end -}}
+
+{{/* slurm.conf lines that put jobs into control groups, without those that the user sets. */}}
+{{- define "slurm.isolation" -}}
+{{- $lines := list -}}
+{{- if .Values.isolation.enabled -}}
+{{- $own := printf "%s\n%s" (.Values.controller.extraConf | default "") (include "slurm.pairs" (dict "map" (.Values.controller.extraConfMap | default dict) "separator" "\n")) -}}
+{{- range list "JobAcctGatherType=jobacct_gather/cgroup" "ProctrackType=proctrack/cgroup" "TaskPlugin=task/cgroup,task/affinity" -}}
+{{- if not (regexMatch (printf "(?im)^\\s*%s\\s*=" (splitList "=" . | first)) $own) -}}
+{{- $lines = append $lines . -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- join "\n" $lines -}}
+{{- end -}}
+
+{{/* All files for /etc/slurm by name, as YAML under "files". */}}
+{{- define "slurm.files" -}}
+{{- $files := deepCopy (.Values.configFiles | default dict) -}}
+{{- if and .Values.isolation.enabled (not .Values.controller.external) (not (hasKey $files "cgroup.conf")) -}}
+{{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" .Values.isolation.cgroup) -}}
+{{- end -}}
+{{- dict "files" $files | toYaml -}}
+{{- end -}}

@@ -1,0 +1,90 @@
+#!/bin/bash
+# Starts slurmctld with $SLURMCTLD_OPTIONS and the container's arguments, and keeps it running.
+#
+# The configuration is mounted read-only in /etc/slurm. The last one that worked is kept beside Slurm's state; slurmctld
+# comes up with that when it cannot start with the mounted one, until the mounted one changes.
+set -u
+NAME=slurmctld
+# shellcheck source=supervise.sh
+. "${KUBESLURM_LIB:-/usr/local/lib/kubeslurm}/supervise.sh"
+
+mounted=${SLURM_ETC:-/etc/slurm}
+runtime=${SLURM_RUN:-/run}
+spare=$runtime/slurmctld-last-good
+refused=  # checksum of the mounted files that did not work, while the last good ones are in use
+
+# The value of a key in the mounted slurm.conf; the last one counts.
+setting() { sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\([^[:space:]#]*\).*/\1/Ip" "$mounted/slurm.conf" | tail -n 1; }
+
+checksum() { cat "$mounted"/* 2> /dev/null | cksum; }
+
+state=$(setting StateSaveLocation)
+good=${state:-/var/spool/slurmctld}/last-good-config
+
+# Keys stay where they are: only the mounted ones are ever used.
+remember() {
+  rm -rf "$good.new" && mkdir -p "$good.new" || return 0
+  local file
+  for file in "$mounted"/*; do
+    [[ $file == *.key || ! -f $file ]] || cp -L "$file" "$good.new/"
+  done
+  rm -rf "$good.old"
+  [[ -d $good ]] && mv "$good" "$good.old"
+  mv "$good.new" "$good"
+}
+
+prepare_spare() {
+  [[ -d $good ]] || good=$good.old # cut short between two renames
+  rm -rf "$spare" && cp -R "$good" "$spare" && ln -s "$mounted"/*.key "$spare/"
+}
+
+# With accounting, a slurmctld that died before its first full save does not start again for want of this file.
+recovery() { [[ -e $state/clustername && ! -e $state/assoc_usage ]] && echo -i; }
+
+start() {
+  local recover
+  recover=$(recovery)
+  launch slurmctld -f "$1/slurm.conf" ${recover:+"$recover"} "${options[@]}" || return 1
+  pause 1 # some files are read only after it has detached
+  alive || find_daemon
+}
+
+bring_up() {
+  refused=
+  if start "$mounted"; then
+    remember
+    return 0
+  fi
+  [[ -z $stopping && (-d $good || -d $good.old) ]] || return 1
+  say "cannot start with the files in $mounted; starting with the last ones that worked"
+  refused=$(checksum)
+  prepare_spare && start "$spare"
+}
+
+died() {
+  say "has ended; starting it again"
+  bring_up && return
+  [[ -n $stopping ]] && return
+  say "cannot start; see the messages above and the log file"
+  exit 1
+}
+
+reloaded() {
+  say "reconfigured"
+  [[ -n $refused ]] || remember
+}
+
+tick() {
+  [[ -n $refused && $(checksum) != "$refused" ]] || return 0
+  say "the files in $mounted have changed; trying them"
+  stop_daemon
+  died
+}
+
+mkdir -p "$runtime/slurmctld"
+mapfile -t options < <(xargs -r printf '%s\n' <<< "${SLURMCTLD_OPTIONS:-}")
+for word in "$@"; do
+  [[ $word == -D ]] || options+=("$word")
+done
+bring_up || died
+supervise

@@ -1,0 +1,95 @@
+"""The kinds we speak of: where the API server serves each, and the view it is decoded into."""
+
+import builtins
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from kubeslurm.api import views
+from kubeslurm.api.accounting import Accounting
+from kubeslurm.api.controller import Controller
+from kubeslurm.api.loginset import LoginSet
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.api.resource import GROUP, VERSION, Resource
+from kubeslurm.api.restapi import RestApi
+from kubeslurm.api.token import Token
+
+T = TypeVar("T", bound=Resource)
+
+
+class Kind(msgspec.Struct, Generic[T], frozen=True):
+    """One kind of object: its address on the API server and the type it is read as."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: builtins.type[T]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of the collection, of one object, or of its subresource; no namespace means all of them."""
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        scope = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        parts = [root + scope, self.plural, name, subresource]
+        return "/".join(part for part in parts if part)
+
+    def __str__(self) -> str:
+        return self.kind
+
+
+CONTROLLER = Kind(GROUP, VERSION, "controllers", "Controller", Controller)
+NODESET = Kind(GROUP, VERSION, "nodesets", "NodeSet", NodeSet)
+LOGINSET = Kind(GROUP, VERSION, "loginsets", "LoginSet", LoginSet)
+ACCOUNTING = Kind(GROUP, VERSION, "accountings", "Accounting", Accounting)
+RESTAPI = Kind(GROUP, VERSION, "restapis", "RestApi", RestApi)
+TOKEN = Kind(GROUP, VERSION, "tokens", "Token", Token)
+
+POD = Kind("", "v1", "pods", "Pod", views.Pod)
+NODE = Kind("", "v1", "nodes", "Node", views.Node, namespaced=False)
+SERVICE = Kind("", "v1", "services", "Service", views.Service)
+SECRET = Kind("", "v1", "secrets", "Secret", views.Secret)
+CONFIGMAP = Kind("", "v1", "configmaps", "ConfigMap", views.ConfigMap)
+PERSISTENT_VOLUME_CLAIM = Kind("", "v1", "persistentvolumeclaims", "PersistentVolumeClaim", views.PersistentVolumeClaim)
+NAMESPACE = Kind("", "v1", "namespaces", "Namespace", views.Other, namespaced=False)
+DEPLOYMENT = Kind("apps", "v1", "deployments", "Deployment", views.Deployment)
+STATEFULSET = Kind("apps", "v1", "statefulsets", "StatefulSet", views.StatefulSet)
+CONTROLLER_REVISION = Kind("apps", "v1", "controllerrevisions", "ControllerRevision", views.ControllerRevision)
+POD_DISRUPTION_BUDGET = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", views.PodDisruptionBudget)
+LEASE = Kind("coordination.k8s.io", "v1", "leases", "Lease", views.Lease)
+EVENT = Kind("events.k8s.io", "v1", "events", "Event", views.Other)
+SERVICE_MONITOR = Kind("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor", views.Other)
+CRD = Kind(
+    "apiextensions.k8s.io", "v1", "customresourcedefinitions", "CustomResourceDefinition", views.Other, namespaced=False
+)
+VALIDATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    views.Other,
+    namespaced=False,
+)
+MUTATING_WEBHOOKS = Kind(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    views.Other,
+    namespaced=False,
+)
+
+SLURM_KINDS: tuple[Kind[Any], ...] = (ACCOUNTING, CONTROLLER, LOGINSET, NODESET, RESTAPI, TOKEN)
+
+_ALL: tuple[Kind[Any], ...] = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
+_BY_NAME = {(each.api_version, each.kind): each for each in _ALL}
+
+
+def kind_of(obj: Tree) -> Kind[Any]:
+    """The kind that a tree says it is; raises KeyError for one we do not know."""
+    return _BY_NAME[obj["apiVersion"], obj["kind"]]

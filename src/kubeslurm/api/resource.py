@@ -1,0 +1,70 @@
+"""What the six kinds have in common."""
+
+from kubeslurm.api.meta import ObjectMeta, OwnedMeta, Rule, Wire
+
+GROUP = "slinky.slurm.net"
+VERSION = "v1beta1"
+
+
+class Resource(Wire, frozen=True, kw_only=True):
+    """An object with metadata."""
+
+    metadata: ObjectMeta
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name; equal to an engine Key of the same two."""
+        return (self.metadata.namespace, self.metadata.name)
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        return self.metadata.namespace
+
+    @property
+    def deleting(self) -> bool:
+        return self.metadata.deletionTimestamp is not None
+
+
+class SlurmResource(Resource, frozen=True, kw_only=True):
+    """An object of one of the six kinds; the class is named like the kind."""
+
+    metadata: OwnedMeta
+
+
+def _ref(self: str) -> str:
+    """CEL: the JWT key in force, as one string; a change of the field's name alone is no change."""
+    new, old = f"{self}.jwtKeyRef", f"{self}.jwtHs256KeyRef"
+    return f"(has({new}) ? {new}.name + '/' + {new}.key : has({old}) ? {old}.name + '/' + {old}.key : '')"
+
+
+JWT_KEY_IMMUTABLE = Rule(
+    message="jwtKeyRef (or jwtHs256KeyRef) is immutable: put a new key into the same Secret instead",
+    rule=f"{_ref('self')} == {_ref('oldSelf')}",
+    field=".jwtKeyRef",
+)
+EXTERNAL_RULES = (
+    Rule(
+        message="slurmKeyRef must be set when external is false",
+        rule="!self.external ? has(self.slurmKeyRef) : true",
+    ),
+    Rule(
+        message="jwtKeyRef or jwtHs256KeyRef must be set when external is false",
+        rule="!self.external ? has(self.jwtKeyRef) || has(self.jwtHs256KeyRef) : true",
+    ),
+    Rule(
+        message="externalConfig must be set when external is true",
+        rule="self.external ? has(self.externalConfig) : true",
+    ),
+)
+CONTROLLER_IMMUTABLE = Rule(
+    message="controllerRef is immutable: delete the object and create it again to move it to another cluster",
+    rule="self.name == oldSelf.name",
+)
+CONTROLLER_NAMED = Rule(
+    message="controllerRef.name must name a Controller in this namespace",
+    rule="self.name != ''",
+)

@@ -1,0 +1,204 @@
+"""Lean views of Kubernetes' own kinds: only what the operator reads.
+
+Pods and Nodes come by the ten thousand, so their views are small; the few objects we write keep their spec whole, so
+that a foreign edit can be seen.
+"""
+
+from datetime import datetime
+from typing import Any
+
+from msgspec import field
+
+from kubeslurm.api.meta import Condition, OwnedMeta, Quantity, Tree, Wire
+from kubeslurm.api.pod import (
+    ClaimSource,
+    Container,
+    ContainerState,
+    ContainerStatus,
+    Pod,
+    PodSpec,
+    PodStatus,
+    Resources,
+    Running,
+    Terminated,
+    Volume,
+    Waiting,
+)
+from kubeslurm.api.resource import Resource
+
+__all__ = [
+    "ClaimSource",
+    "ConfigMap",
+    "Container",
+    "ContainerState",
+    "ContainerStatus",
+    "ControllerRevision",
+    "Deployment",
+    "Lease",
+    "Node",
+    "Other",
+    "PersistentVolumeClaim",
+    "Pod",
+    "PodDisruptionBudget",
+    "PodSpec",
+    "PodStatus",
+    "Resources",
+    "Running",
+    "Secret",
+    "Service",
+    "StatefulSet",
+    "Terminated",
+    "Volume",
+    "Waiting",
+]
+
+
+class Taint(Wire, frozen=True, kw_only=True):
+    """Keeps pods off a node unless they tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(Wire, frozen=True, kw_only=True):
+    """What a node was told."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class NodeStatus(Wire, frozen=True, kw_only=True):
+    """What a node reports."""
+
+    conditions: tuple[Condition, ...] = ()
+    allocatable: dict[str, Quantity] = field(default_factory=dict)
+
+
+class Node(Resource, frozen=True, kw_only=True):
+    """A Kubernetes node."""
+
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def ready(self) -> bool:
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
+
+class Child(Resource, frozen=True, kw_only=True):
+    """An object we write ourselves: few enough to be kept whole."""
+
+    metadata: OwnedMeta
+
+
+class Service(Child, frozen=True, kw_only=True):
+    """A Service."""
+
+    spec: Tree = field(default_factory=dict)
+    status: Tree = field(default_factory=dict)
+
+
+class ConfigMap(Child, frozen=True, kw_only=True):
+    """A ConfigMap."""
+
+    data: dict[str, str] = field(default_factory=dict)
+    binaryData: dict[str, str] = field(default_factory=dict)
+    immutable: bool = False
+
+
+class Secret(Child, frozen=True, kw_only=True):
+    """A Secret; values are base64 text, as on the wire."""
+
+    data: dict[str, str] = field(default_factory=dict)
+    type: str = ""
+    immutable: bool = False
+
+
+class DeploymentStatus(Wire, frozen=True, kw_only=True):
+    """How a Deployment fares."""
+
+    observedGeneration: int = 0
+    replicas: int = 0
+    updatedReplicas: int = 0
+    readyReplicas: int = 0
+    availableReplicas: int = 0
+    unavailableReplicas: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class Deployment(Child, frozen=True, kw_only=True):
+    """A Deployment."""
+
+    spec: Tree = field(default_factory=dict)
+    status: DeploymentStatus = DeploymentStatus()
+
+
+class StatefulSetStatus(Wire, frozen=True, kw_only=True):
+    """How a StatefulSet fares."""
+
+    observedGeneration: int = 0
+    replicas: int = 0
+    updatedReplicas: int = 0
+    readyReplicas: int = 0
+    availableReplicas: int = 0
+    currentReplicas: int = 0
+    currentRevision: str = ""
+    updateRevision: str = ""
+    conditions: tuple[Condition, ...] = ()
+
+
+class StatefulSet(Child, frozen=True, kw_only=True):
+    """A StatefulSet."""
+
+    spec: Tree = field(default_factory=dict)
+    status: StatefulSetStatus = StatefulSetStatus()
+
+
+class PodDisruptionBudget(Child, frozen=True, kw_only=True):
+    """A PodDisruptionBudget."""
+
+    spec: Tree = field(default_factory=dict)
+    status: Tree = field(default_factory=dict)
+
+
+class PersistentVolumeClaimStatus(Wire, frozen=True, kw_only=True):
+    """How a claim fares."""
+
+    phase: str = ""
+    accessModes: tuple[str, ...] = ()
+    capacity: dict[str, Quantity] = field(default_factory=dict)
+
+
+class PersistentVolumeClaim(Resource, frozen=True, kw_only=True):
+    """A PersistentVolumeClaim."""
+
+    spec: Tree = field(default_factory=dict)
+    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
+
+
+class LeaseSpec(Wire, frozen=True, kw_only=True):
+    """Who leads, and until when."""
+
+    holderIdentity: str = ""
+    leaseDurationSeconds: int = 0
+    acquireTime: datetime | None = None
+    renewTime: datetime | None = None
+    leaseTransitions: int = 0
+
+
+class Lease(Resource, frozen=True, kw_only=True):
+    """A Lease, for leader election."""
+
+    spec: LeaseSpec = LeaseSpec()
+
+
+class ControllerRevision(Resource, frozen=True, kw_only=True):
+    """A kept revision of a NodeSet's template."""
+
+    data: Any = None
+    revision: int = 0
+
+
+class Other(Resource, frozen=True, kw_only=True):
+    """A kind of which we read the metadata only."""

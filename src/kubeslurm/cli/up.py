@@ -1,0 +1,96 @@
+"""`kubeslurm up` and `kubeslurm down`: the whole product, on this machine or on a cluster that exists."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import yaml
+from rich.console import Console
+
+from kubeslurm.api.meta import Tree
+from kubeslurm.cli import releases
+from kubeslurm.cli.product import FirstJob, Product
+from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.progress import Progress
+
+out = Console(highlight=False, soft_wrap=True)
+
+Name = Annotated[str, typer.Option("--name", help="Which cluster on this machine.")]
+Context = Annotated[str | None, typer.Option(help="Use this context of your kubeconfig instead of this machine.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
+
+def up(
+    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of a new cluster on this machine; 3.")] = None,
+    values: Annotated[Path | None, typer.Option(help="Values for the slurm chart.", exists=True)] = None,
+    name: Name = DEFAULT_NAME,
+    context: Context = None,
+    yes: Yes = False,
+) -> None:
+    """Bring up Slurm: Kubernetes (unless --context names one), the operator, a small cluster, a first job."""
+    extra: Tree = yaml.safe_load(values.read_text()) or {} if values else {}
+    began = time.monotonic()
+    if context is not None:
+        _ask(f"Install Slurm and its operator on the cluster of context {context!r}?", yes)
+    try:
+        with Progress() as progress:
+            product = Product.local(name, nodes, progress) if context is None else Product.remote(context)
+            changed = product.install(extra, progress) or product.started
+            job = product.first_job(progress)
+    except LocalError as error:
+        raise _said(error) from None
+    _tell(job, changed, time.monotonic() - began, _kubectl(name, context))
+
+
+def down(
+    purge: Annotated[bool, typer.Option("--purge", help="Delete volumes and all other state too.")] = False,
+    name: Name = DEFAULT_NAME,
+    context: Context = None,
+    yes: Yes = False,
+) -> None:
+    """Take Slurm away again. Volumes stay unless --purge is given."""
+    try:
+        if context is None:
+            stopped = Cluster(name).down(purge=purge)
+            out.print(f"The cluster {name!r} is down." if stopped else f"The cluster {name!r} was not running.")
+            return
+        _ask(f"Remove Slurm and its operator from the cluster of context {context!r}?", yes)
+        Product.remote(context).uninstall(purge=purge)
+    except LocalError as error:
+        raise _said(error) from None
+    out.print(f"Slurm and its operator are gone from {context}.")
+
+
+def _ask(question: str, yes: bool) -> None:
+    if not yes and not typer.confirm(question):
+        raise typer.Exit(1)
+
+
+def _said(error: LocalError) -> typer.Exit:
+    typer.echo(f"Error: {error}", err=True)
+    return typer.Exit(1)
+
+
+def _kubectl(name: str, context: str | None) -> str:
+    if context is not None:
+        return f"kubectl --context {context}"
+    return "kubeslurm local kubectl" + ("" if name == DEFAULT_NAME else f" --name {name}")
+
+
+def _tell(job: FirstJob, changed: bool, seconds: float, kubectl: str) -> None:
+    state = f"Slurm is up after {seconds:.1f} s." if changed else "Everything was up already; nothing was changed."
+    here = f"{kubectl} -n {releases.SLURM_NAMESPACE}"
+    enter = f"{here} exec -it statefulset/{releases.SLURM}-controller -c slurmctld --"
+    lines = [
+        f"{state} `srun --nodes={job.workers} hostname` says:",
+        job.output.rstrip(),
+        "",
+        "What to try next:",
+        f"  {here} get slurm",
+        f"  {enter} sinfo",
+        f"  {enter} sbatch --wrap 'sleep 60'",
+        f"  {here} scale nodeset/{releases.SLURM}-worker-{releases.WORKER} --replicas={job.workers + 1}",
+    ]
+    out.print("\n".join(lines), markup=False)

@@ -1,0 +1,151 @@
+"""Why a worker must take no new jobs, and how Slurm is told."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from kubeslurm.api import views
+from kubeslurm.api.duration import parse_duration
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.nodeset import Drain
+from kubeslurm.build import names
+from kubeslurm.decide.facts import Worker
+from kubeslurm.decide.rollout import UPDATE
+from kubeslurm.decide.scale import SCALE_IN
+from kubeslurm.slurm.models import REASON_PREFIX, Node, NodeUpdate
+
+DELETION = "deletion"
+PLACEMENT = "placement"
+NODE = "node"
+USER = ""
+
+REASON_LIMIT = 256
+# Kubernetes' own taints say what the kubelet or a controller thinks of the node. A kubelet that is away for a minute is
+# no reason to drain: slurmd lives on. `--propagated-node-conditions` is how an admin asks for it.
+OWN_TAINTS = "node.kubernetes.io/"
+# Reasons that slurmctld writes by itself; they describe the node, not somebody's will.
+SLURM_REASONS = ("Not responding", "Node unexpectedly rebooted")
+
+_TEXT = {
+    SCALE_IN: "Pod ({pod}) is pending termination for scale-in",
+    UPDATE: "Pod ({pod}) is pending termination for update",
+    DELETION: "Pod ({pod}) is pending termination for deletion of its NodeSet",
+    PLACEMENT: "Pod ({pod}) is pending termination because it does not belong on Node ({node})",
+    USER: "Pod ({pod}) was cordoned",
+}
+# What the reference operator wrote when the cordon was its own; a user's own cordon reads "was cordoned" and no more.
+_OPERATORS_OWN = ("pending termination", "must be cordoned")
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """A standing wish that a worker takes no new jobs; an empty cause is the user's own cordon of the pod."""
+
+    cause: str
+    reason: str
+
+
+def hold(
+    worker: Worker, condemned: Mapping[str, str], tolerations: Sequence[Tree], watched: Collection[str]
+) -> Hold | None:
+    """The strongest reason why this worker must be drained, if there is one."""
+    if cause := condemned.get(worker.name):
+        node = worker.pod.spec.nodeName
+        return Hold(cause, REASON_PREFIX + _TEXT[cause].format(pod=worker.key, node=node))
+    if worker.host is not None and (text := host_reason(worker.host, worker.key, tolerations, watched)):
+        return Hold(NODE, REASON_PREFIX + text)
+    if worker.user_cordoned and not left_by_operator(worker):
+        return Hold(USER, REASON_PREFIX + _TEXT[USER].format(pod=worker.key))
+    return None
+
+
+def host_reason(host: views.Node, pod: str, tolerations: Sequence[Tree], watched: Collection[str]) -> str:
+    """Why the Kubernetes node must take no new jobs; empty when it may."""
+    failing = [each for each in host.status.conditions if each.type in watched and each.status == "True"]
+    told = "; ".join(f"({each.reason}: {each.message})" for each in failing)
+    taint = next((each for each in host.spec.taints if _repels(each, tolerations)), None)
+    if host.spec.unschedulable or taint or failing:
+        custom = clean(host.metadata.annotations.get(names.NODE_CORDON_REASON, "")) or clean(told)
+        if custom:
+            return custom
+        if not host.spec.unschedulable and taint:
+            return f"Node ({host.name}) is tainted with {taint.key}:{taint.effect}, Pod ({pod}) must be cordoned"
+        return f"Node ({host.name}) was cordoned, Pod ({pod}) must be cordoned"
+    return ""
+
+
+def clean(text: str) -> str:
+    """A reason on one line, without control characters, of bounded length."""
+    spaced = "".join(" " if each in "\t\r\n" else each for each in text)
+    return "".join(each for each in spaced if each.isprintable()).strip()[:REASON_LIMIT].strip()
+
+
+def tolerates(toleration: Tree, taint: views.Taint) -> bool:
+    """Kubernetes' rule: an empty effect or key in the toleration matches all."""
+    if toleration.get("effect") not in (None, "", taint.effect):
+        return False
+    if toleration.get("key") not in (None, "", taint.key):
+        return False
+    return toleration.get("operator") == "Exists" or toleration.get("value", "") == taint.value
+
+
+def own(node: Node) -> bool:
+    """Whether nobody but us or slurmctld itself stands behind the node's reason."""
+    return node.ours or node.reason.startswith(SLURM_REASONS)
+
+
+def change(worker: Worker, held: Hold | None) -> NodeUpdate | None:
+    """What Slurm must be told so that the node takes jobs when it should; nothing an admin decided is undone."""
+    node = worker.node
+    if node is None or worker.terminating:
+        return None
+    if held is not None:
+        return _draining(node, held)
+    # The cordon of ours on the pod proves a drain ours, even where slurmctld has replaced the reason since.
+    lifted = node.drain and (node.ours or (bool(worker.cause) and own(node)))
+    if node.down:
+        back = worker.ready and not node.not_responding and not node.busy
+        return NodeUpdate.resume() if back and (lifted or (own(node) and not node.drain)) else None
+    return NodeUpdate.resume() if lifted else None
+
+
+def released(worker: Worker) -> bool:
+    """Whether Slurm shows no drain of ours any more, so that the cordon on the pod may be forgotten."""
+    node = worker.node
+    return node is None or not node.drain or not own(node)
+
+
+def overdue(worker: Worker, wish: Drain | None, now: datetime) -> bool:
+    """Whether a worker that must go has kept its jobs for longer than its owner allows; never without such a wish."""
+    node = worker.node
+    if wish is None or wish.policy == "Wait" or not wish.deadline or node is None:
+        return False
+    since = node.reason_changed_at.value
+    if not (node.drain and node.ours and node.busy) or not since:
+        return False
+    return datetime.fromtimestamp(since, UTC) + parse_duration(wish.deadline) <= now
+
+
+def _draining(node: Node, held: Hold) -> NodeUpdate | None:
+    if node.drain:
+        return NodeUpdate.drain(held.reason) if node.ours and node.reason != held.reason else None
+    if node.reason and not own(node):
+        return NodeUpdate(state=("DRAIN",))
+    return NodeUpdate.drain(held.reason)
+
+
+def _repels(taint: views.Taint, tolerations: Sequence[Tree]) -> bool:
+    if taint.effect not in ("NoSchedule", "NoExecute") or taint.key.startswith(OWN_TAINTS):
+        return False
+    return not any(tolerates(each, taint) for each in tolerations)
+
+
+def left_by_operator(worker: Worker) -> bool:
+    """Whether a cordon without a cause stems from the reference operator, which left none on its own cordons."""
+    node = worker.node
+    return (
+        names.POD_CORDON_BY not in worker.pod.metadata.annotations
+        and node is not None
+        and node.ours
+        and any(text in node.reason for text in _OPERATORS_OWN)
+    )

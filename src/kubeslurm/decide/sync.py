@@ -1,0 +1,92 @@
+"""What Slurm must be told about its nodes: states, the pod behind each, topology and features."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.build import names
+from kubeslurm.decide import drain
+from kubeslurm.decide.drain import Hold
+from kubeslurm.decide.facts import PodInfo, Worker
+from kubeslurm.slurm.models import NodeUpdate
+
+
+def changes(
+    nodeset: NodeSet, workers: Iterable[Worker], holds: Mapping[str, Hold], busy_elsewhere: Iterable[str]
+) -> dict[str, NodeUpdate]:
+    """One update per Slurm node that is not as it should be; suspects keep their comment until they are cleared."""
+    suspects = set(busy_elsewhere)
+    found: dict[str, NodeUpdate] = {}
+    for worker in workers:
+        if worker.node is None or worker.terminating or worker.finished:
+            continue
+        parts = [drain.change(worker, holds.get(worker.name)), _placement(worker)]
+        if worker.name not in suspects:
+            parts.append(_comment(nodeset, worker))
+        update = merged(parts)
+        if update is not None:
+            found[worker.slurm_name] = update
+    return found
+
+
+def grouped(updates: Mapping[str, NodeUpdate]) -> list[tuple[NodeUpdate, list[str]]]:
+    """The same updates as few calls: nodes that are told the same thing are told together."""
+    groups: dict[NodeUpdate, list[str]] = {}
+    for name, update in updates.items():
+        groups.setdefault(update, []).append(name)
+    return list(groups.items())
+
+
+def pod_info(nodeset: NodeSet, worker: Worker) -> PodInfo:
+    """What the comment of the worker's Slurm node shall say."""
+    return PodInfo(
+        namespace=nodeset.namespace,
+        podName=worker.name,
+        node=worker.pod.spec.nodeName,
+        nodeSetName=nodeset.name,
+        nodeSetUID=nodeset.metadata.uid,
+        podUID=worker.pod.metadata.uid,
+        containerID=worker.container,
+    )
+
+
+def merged(parts: Iterable[NodeUpdate | None]) -> NodeUpdate | None:
+    """Several updates of different fields as one call."""
+    fields: dict[str, object] = {}
+    for part in parts:
+        if part is not None:
+            fields |= {name: value for name, value in msgspec.structs.asdict(part).items() if value is not None}
+    return NodeUpdate(**fields) if fields else None  # type: ignore[arg-type]
+
+
+def _comment(nodeset: NodeSet, worker: Worker) -> NodeUpdate | None:
+    # Only the slurmd that runs now may be named: the comment is how a restart under a running job is noticed.
+    if not worker.container or worker.node is None or worker.node.invalid:
+        return None
+    text = pod_info(nodeset, worker).text
+    return NodeUpdate(comment=text) if worker.node.comment != text else None
+
+
+def _placement(worker: Worker) -> NodeUpdate | None:
+    node, host = worker.node, worker.host
+    if node is None or host is None:
+        return None
+    annotations = host.metadata.annotations
+    topology = annotations.get(names.TOPOLOGY_SPEC, "")
+    parts = [NodeUpdate(topology_str=topology) if topology and topology != node.topology else None]
+    wanted = tuple(
+        sorted(
+            {
+                names.FEATURE_PREFIX + each.strip()
+                for each in annotations.get(names.FEATURES_SPEC, "").split(",")
+                if each.strip()
+            }
+        )
+    )
+    for field, current in (("features", node.features), ("features_act", node.active_features)):
+        kept = tuple(each for each in current if not each.startswith(names.FEATURE_PREFIX))
+        have = tuple(sorted(each for each in current if each.startswith(names.FEATURE_PREFIX)))
+        if have != wanted:
+            parts.append(msgspec.structs.replace(NodeUpdate(), **{field: (*kept, *wanted)}))
+    return merged(parts)

@@ -1,0 +1,159 @@
+"""Workers that take keys and bring the world in line, and what they do with each outcome."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Awaitable, Callable, Hashable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from kubeslurm.engine import metrics
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.queue import Closed, Queue
+from kubeslurm.engine.store import Store
+
+T = TypeVar("T")
+S = TypeVar("S", bound=Hashable)
+
+log = structlog.get_logger("kubeslurm.engine")
+_pass_number = itertools.count(1)
+
+
+class Requeue(msgspec.Struct, frozen=True):
+    """Look at the object again in that many seconds."""
+
+    after: float
+
+
+class Retry(Exception):  # noqa: N818 (an outcome, not a fault)
+    """Something expected to pass went wrong: back off and try again; not an error in the log."""
+
+    def __init__(self, message: str = "", *, after: float = 0.0) -> None:
+        super().__init__(message)
+        self.after = after
+
+
+class Terminal(Exception):  # noqa: N818 (an outcome, not a fault)
+    """Trying again is pointless until the object changes."""
+
+
+Reconcile = Callable[[Key], Awaitable[Requeue | None]]
+
+
+class Controller:
+    """Runs one reconcile function over a queue of keys with a number of workers."""
+
+    def __init__(self, name: str, reconcile: Reconcile, *, workers: int = 4, window: float = 0.0) -> None:
+        self.name = name
+        self._reconcile = reconcile
+        self._workers = workers
+        self._queue: Queue[Key] = Queue(window=window, clock=_now)
+        self._tasks: list[asyncio.Task[None]] = []
+        metrics.QUEUE_DEPTH.labels(name).set_function(lambda: self._queue.depth)
+        metrics.QUEUE_DELAYED.labels(name).set_function(lambda: self._queue.delayed)
+        metrics.QUEUE_OLDEST.labels(name).set_function(lambda: self._queue.oldest_age)
+
+    def enqueue(self, key: Key, *, urgent: bool = True) -> None:
+        """Ask for a pass; urgent ones go before those of the first list."""
+        self._queue.add(key, urgent=urgent)
+
+    def enqueue_after(self, key: Key, seconds: float) -> None:
+        self._queue.add_after(key, seconds)
+
+    def watch(self, store: Store[S, T], keys: Callable[[T], Iterable[Key]]) -> None:
+        """Enqueue the keys that a changed object maps to, before and after the change."""
+
+        def on_change(_key: S, old: T | None, new: T | None) -> None:
+            urgent = store.synced
+            add = self._queue.add
+            before = () if old is None else tuple(keys(old))
+            for key in before:
+                add(key, urgent=urgent)
+            if new is not None:
+                for key in keys(new):
+                    if key not in before:
+                        add(key, urgent=urgent)
+
+        store.subscribe(on_change)
+        for obj in store:
+            for key in keys(obj):
+                self._queue.add(key, urgent=False)
+
+    async def run(self) -> None:
+        """Work until drain() or cancellation."""
+        self._tasks = [
+            asyncio.create_task(self._work(), name=f"{self.name}-{number}") for number in range(self._workers)
+        ]
+        try:
+            await asyncio.gather(*self._tasks)
+        finally:
+            for task in self._tasks:
+                task.cancel()
+
+    async def drain(self, grace: float) -> bool:
+        """Start no further pass and let the running ones finish; those that exceed the grace are cancelled."""
+        self._queue.close()
+        running = [task for task in self._tasks if not task.done()]
+        if not running:
+            return True
+        _, late = await asyncio.wait(running, timeout=grace)
+        for task in late:
+            task.cancel()
+        if late:
+            log.warning("reconciles cut off at shutdown", controller=self.name, count=len(late))
+            await asyncio.wait(late)
+        return not late
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self._queue.get()
+            except Closed:
+                return
+            try:
+                await self._handle(key)
+            finally:
+                self._queue.done(key)
+
+    async def _handle(self, key: Key) -> None:
+        started = _now()
+        with structlog.contextvars.bound_contextvars(
+            controller=self.name, key=str(key), reconcile_id=next(_pass_number)
+        ):
+            outcome = await self._attempt(key)
+        metrics.RECONCILES.labels(self.name, outcome).inc()
+        metrics.RECONCILE_SECONDS.labels(self.name).observe(_now() - started)
+
+    async def _attempt(self, key: Key) -> str:
+        try:
+            result = await self._reconcile(key)
+        except Terminal as error:
+            self._queue.forgive(key)
+            log.warning("reconcile stopped until the object changes", reason=str(error))
+            return "terminal"
+        except Retry as error:
+            delay = self._queue.retry(key, after=error.after)
+            log.info("reconcile will be tried again", reason=str(error), delay=round(delay, 1))
+            return "retry"
+        except Exception as error:
+            delay = self._queue.retry(key)
+            log.exception("reconcile failed", error=_describe(error), delay=round(delay, 1))
+            return "error"
+        self._queue.forgive(key)
+        if result is None:
+            return "done"
+        self._queue.add_after(key, result.after)
+        return "requeue"
+
+
+def _now() -> float:
+    try:
+        return asyncio.get_running_loop().time()
+    except RuntimeError:  # enqueued while the process is being wired, before the loop runs
+        return time.monotonic()
+
+
+def _describe(error: Any) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,52 @@
+"""Limits in time: how often, and how long to wait after failures."""
+
+import random
+from collections.abc import Callable
+
+
+class Bucket:
+    """A token bucket that may go into debt: it says how long to wait instead of refusing."""
+
+    def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
+        self.rate = rate
+        self.burst = burst
+        self._clock = clock
+        self._tokens = burst
+        self._at = clock()
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._tokens = min(self.burst, self._tokens + max(0.0, now - self._at) * self.rate)
+        self._at = now
+
+    def reserve(self) -> float:
+        """Take a token, from the future if need be; returns the seconds until it is ours."""
+        self._refill()
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self.rate)
+
+    def allow(self) -> bool:
+        """Take a token only if there is one."""
+        self._refill()
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+
+class Backoff:
+    """Exponential delays with jitter: base, 2 x base, ... up to the limit, each shortened by up to `jitter`."""
+
+    def __init__(self, base: float, limit: float, *, jitter: float = 0.0) -> None:
+        self.base = base
+        self.limit = limit
+        self.jitter = jitter
+        self.failures = 0
+
+    def next(self) -> float:
+        delay = min(self.limit, self.base * 2.0 ** min(self.failures, 62))
+        self.failures += 1
+        return delay * (1.0 - self.jitter * random.random())  # noqa: S311 (spreads load, guards nothing)
+
+    def reset(self) -> None:
+        self.failures = 0

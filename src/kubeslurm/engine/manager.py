@@ -1,0 +1,115 @@
+"""Starts everything in the right order, and stops it in the reverse one."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any, Protocol
+
+import structlog
+
+from kubeslurm.engine import metrics
+from kubeslurm.engine.controller import Controller
+from kubeslurm.engine.stall import StallMeter
+from kubeslurm.engine.store import Store
+
+log = structlog.get_logger("kubeslurm.engine")
+
+
+class Runnable(Protocol):
+    """Anything that runs until it is cancelled: a reflector, a poller, an HTTP server."""
+
+    async def run(self) -> None: ...
+
+
+class Manager:
+    """Sources fill stores; once all are synced and the gate is open, controllers work.
+
+    The gate is what a replica waits for before it may act, such as leader election. A source or service that ends or
+    fails ends the manager: a process that no longer sees the cluster must not go on deciding.
+    """
+
+    def __init__(self, *, gate: Callable[[], Awaitable[None]] | None = None, grace: float = 20.0) -> None:
+        self._gate = gate
+        self._grace = grace
+        self._background: list[tuple[str, Runnable]] = [("stall-meter", StallMeter())]
+        self._stores: dict[str, Store[Any, Any]] = {}
+        self._controllers: list[Controller] = []
+        self._stop = asyncio.Event()
+        self._acting = False
+
+    def add_source(self, name: str, source: Runnable) -> None:
+        """Something that feeds stores (or serves); started first and stopped last."""
+        self._background.append((name, source))
+
+    def add_store(self, name: str, store: Store[Any, Any]) -> None:
+        """A store that must be synced before any controller works."""
+        self._stores[name] = store
+        metrics.STORE_SIZE.labels(name).set_function(lambda: len(store))
+
+    def add_controller(self, controller: Controller) -> None:
+        self._controllers.append(controller)
+
+    @property
+    def synced(self) -> bool:
+        return all(store.synced for store in self._stores.values())
+
+    @property
+    def unsynced(self) -> list[str]:
+        """The stores that readiness still waits for."""
+        return [name for name, store in self._stores.items() if not store.synced]
+
+    @property
+    def acting(self) -> bool:
+        """Whether controllers are at work."""
+        return self._acting
+
+    def stop(self) -> None:
+        """Ask for a graceful stop; run() returns when it is done."""
+        self._stop.set()
+
+    async def run(self) -> None:
+        """Work until stop(), or raise what ended a source or a service."""
+        background = [asyncio.create_task(item.run(), name=name) for name, item in self._background]
+        work = asyncio.create_task(self._work(), name="controllers")
+        stop = asyncio.create_task(self._stop.wait(), name="stop")
+        try:
+            done, _ = await asyncio.wait([*background, work, stop], return_when=asyncio.FIRST_COMPLETED)
+            if stop in done:
+                await self._drain()
+                return
+            for task in done:
+                if task in background or task.exception() is not None:
+                    task.result()
+                    raise RuntimeError(f"{task.get_name()} ended although nothing asked it to")
+        finally:
+            self._acting = False
+            await _cancel([work, stop, *background])
+
+    async def _work(self) -> None:
+        for name, store in self._stores.items():
+            await store.wait_synced()
+            log.debug("store synced", store=name, objects=len(store))
+        # What the first list brought lives for long: the collector need not walk it again and again.
+        gc.collect()
+        gc.freeze()
+        if self._gate is not None:
+            await self._gate()
+        self._acting = True
+        log.info("controllers start", controllers=[controller.name for controller in self._controllers])
+        async with asyncio.TaskGroup() as group:
+            for controller in self._controllers:
+                group.create_task(controller.run(), name=controller.name)
+            await asyncio.Event().wait()
+
+    async def _drain(self) -> None:
+        log.info("stopping", grace=self._grace)
+        await asyncio.gather(*(controller.drain(self._grace) for controller in self._controllers))
+
+
+async def _cancel(tasks: list[asyncio.Task[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for task in tasks:
+        with suppress(asyncio.CancelledError, Exception):
+            await task

@@ -1,0 +1,270 @@
+"""The one place that changes Kubernetes objects, and reads those that no store holds."""
+
+import builtins
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
+
+import msgspec
+
+from kubeslurm.api.kinds import Kind, kind_of
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.resource import Resource
+from kubeslurm.engine.key import Key
+from kubeslurm.kube import metrics, ownership, stream
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.connection import APPLY, PATCH_TYPES, Connection, Request
+from kubeslurm.kube.errors import Conflict, Invalid, NotFound
+from kubeslurm.kube.objects import decoder_of, key_of, key_of_tree
+
+T = TypeVar("T", bound=Resource)
+
+PAGE = "500"
+LEGACY_MANAGERS = ("manager", "slurm-operator")
+"""Names under which the Go operator wrote; what it owned passes to us when we apply."""
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """As much of an answer as tells what it is."""
+
+    kind: str = ""
+
+
+class Applied(msgspec.Struct, frozen=True):
+    """What one apply wanted, and which fields the server then said were ours."""
+
+    digest: bytes
+    owned: Any
+
+
+class Kube:
+    """Writes under one field manager; every answer goes into the stores, so that the next pass reads it."""
+
+    def __init__(
+        self, connection: Connection, caches: Caches, *, manager: str, legacy: tuple[str, ...] = LEGACY_MANAGERS
+    ) -> None:
+        self.connection = connection
+        self.caches = caches
+        self.manager = manager
+        self._legacy = legacy
+        self._applied: dict[tuple[Kind[Any], Key, str], Applied] = {}
+
+    def named(self, manager: str) -> "Kube":
+        """The same client under another field manager."""
+        return Kube(self.connection, self.caches, manager=manager, legacy=self._legacy)
+
+    async def apply(self, tree: Tree, *, status: bool = False, dry_run: bool = False) -> Tree:
+        """Server-side apply, left out when neither the wish nor our fields on the live object have changed.
+
+        Whoever else changes or removes a field of ours takes it out of our entry in managedFields: that entry tells
+        whether a repair is due, and values that the server merely rewrote do not look like an edit. An object that no
+        store holds, or whose view has no managedFields, is applied every time.
+        """
+        kind, key, subresource = kind_of(tree), key_of_tree(tree), "status" if status else ""
+        slot = (kind, key, subresource)
+        body = _encode(tree)
+        request = self._patch(kind, key, body, APPLY, subresource, verb="apply")
+        if dry_run:
+            return _tree(await self._force(request, {"dryRun": "All"}))
+        digest = hashlib.blake2b(body, digest_size=16).digest()
+        live = self.caches.live(kind, key)
+        if live is not None and self._is_current(slot, digest, live):
+            metrics.APPLIES_SKIPPED.labels(kind.kind).inc()
+            return _as_tree(live)
+        if live is not None and slot not in self._applied and ownership.written_by(live, self._legacy, subresource):
+            await self.take_over(kind, key, status=status)
+        raw = await self._force(request, {})
+        result = self._observe(kind, raw)
+        self._applied[slot] = Applied(digest, ownership.owned_by(result, self.manager, subresource))
+        return _tree(raw)
+
+    async def create(self, tree: Tree) -> Tree:
+        """POST; AlreadyExists if the name is taken."""
+        kind, key = kind_of(tree), key_of_tree(tree)
+        if kind.namespaced and not key.namespace:
+            raise ValueError(f"{kind.kind} {key.name!r} needs a namespace")
+        raw = await self.connection.write(
+            Request(
+                verb="create",
+                kind=kind.kind,
+                method="POST",
+                path=kind.path(key.namespace),
+                params={"fieldManager": self.manager},
+                body=_encode(tree),
+            )
+        )
+        self._observe(kind, raw)
+        return _tree(raw)
+
+    async def patch(
+        self,
+        kind: Kind[Any],
+        key: Key,
+        patch: Tree | builtins.list[Tree],
+        *,
+        type: Literal["merge", "json", "strategic"] = "merge",  # noqa: A002
+        subresource: str = "",
+    ) -> Tree:
+        """Change single fields, whoever owns them."""
+        raw = await self.connection.write(self._patch(kind, key, _encode(patch), PATCH_TYPES[type], subresource))
+        if subresource in ("", "status"):
+            self._observe(kind, raw)
+        return _tree(raw)
+
+    async def delete(self, kind: Kind[Any], key: Key, *, uid: str | None = None, grace: int | None = None) -> None:
+        """Delete, only that very object if a uid is given; an object that is gone already is as good.
+
+        Worker pods are not deleted here but through reconcile/removal.py, the one gate that knows about their jobs.
+        """
+        options: Tree = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
+        if uid is not None:
+            options["preconditions"] = {"uid": uid}
+        if grace is not None:
+            options["gracePeriodSeconds"] = grace
+        known = self.caches.live(kind, key)
+        request = Request(verb="delete", kind=kind.kind, method="DELETE", path=_path(kind, key), body=_encode(options))
+        try:
+            raw = await self.connection.write(request)
+        except NotFound:
+            if known is not None and uid in (None, known.metadata.uid):
+                self.caches.forget(kind, known)
+            return
+        self._observe_delete(kind, raw, known)
+
+    async def get(self, kind: Kind[T], key: Key) -> T | None:
+        """The object as the server has it now; None if there is none."""
+        try:
+            raw = await self.connection.read(Request(verb="get", kind=kind.kind, path=_path(kind, key)))
+        except NotFound:
+            return None
+        return self._observe(kind, raw)
+
+    async def get_tree(self, kind: Kind[Any], key: Key, *, subresource: str = "") -> Tree | None:
+        """The whole object, with the fields that its view leaves out."""
+        try:
+            raw = await self.connection.read(Request(verb="get", kind=kind.kind, path=_path(kind, key, subresource)))
+        except NotFound:
+            return None
+        return _tree(raw)
+
+    async def list(
+        self, kind: Kind[T], namespace: str = "", labels: Mapping[str, str] | None = None
+    ) -> builtins.list[T]:
+        """All objects of a kind as the server has them now, read page by page."""
+        params = {"limit": PAGE}
+        if labels:
+            params["labelSelector"] = ",".join(f"{name}={value}" for name, value in labels.items())
+        decode = decoder_of(kind).decode
+        found: list[T] = []
+        while True:
+            raw = await self.connection.read(
+                Request(verb="list", kind=kind.kind, path=kind.path(namespace), params=params)
+            )
+            page = stream.page(raw)
+            found.extend(decode(item) for item in page.items or ())
+            if not page.metadata.next_page:
+                return found
+            params = params | {"continue": page.metadata.next_page}
+
+    async def add_finalizer(self, kind: Kind[T], obj: T, name: str) -> T:
+        """Hold the object's deletion back until remove_finalizer; Conflict if it is no longer as we saw it."""
+        if name in obj.metadata.finalizers:
+            return obj
+        return await self._set_finalizers(kind, obj, [*obj.metadata.finalizers, name])
+
+    async def remove_finalizer(self, kind: Kind[T], obj: T, name: str) -> None:
+        """Let the deletion go on; an object that is gone already is as good."""
+        if name not in obj.metadata.finalizers:
+            return
+        rest = [each for each in obj.metadata.finalizers if each != name]
+        try:
+            await self._set_finalizers(kind, obj, rest)
+        except NotFound:
+            self.caches.forget(kind, obj)
+            return
+        if obj.metadata.deleting and not rest:
+            self.caches.forget(kind, obj)
+
+    async def take_over(self, kind: Kind[Any], key: Key, *, status: bool = False) -> bool:
+        """Move the fields that a predecessor owns to us, so that leaving one out later removes it."""
+        live = await self.get_tree(kind, key)
+        subresource = "status" if status else ""
+        operations = live and ownership.migration(live, self._legacy, self.manager, subresource=subresource)
+        if not operations:
+            return False
+        await self.patch(kind, key, operations, type="json")
+        return True
+
+    async def _set_finalizers(self, kind: Kind[T], obj: T, finalizers: builtins.list[str]) -> T:
+        operations: list[Tree] = [
+            {"op": "test", "path": "/metadata/resourceVersion", "value": obj.metadata.resourceVersion},
+            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+        ]
+        request = self._patch(kind, key_of(obj), _encode(operations), PATCH_TYPES["json"])
+        try:
+            raw = await self.connection.write(request)
+        except Invalid as error:
+            # A failed test is reported as an invalid patch; to us it is a conflict like any other.
+            raise Conflict(409, "Conflict", f"{kind.kind} {key_of(obj)} changed meanwhile: {error.message}") from error
+        return self._observe(kind, raw)
+
+    def _patch(
+        self, kind: Kind[Any], key: Key, body: bytes, content_type: str, subresource: str = "", verb: str = "patch"
+    ) -> Request:
+        return Request(
+            verb=verb,
+            kind=kind.kind,
+            method="PATCH",
+            path=_path(kind, key, subresource),
+            params={"fieldManager": self.manager},
+            body=body,
+            content_type=content_type,
+        )
+
+    async def _force(self, request: Request, params: dict[str, str]) -> bytes:
+        """Apply even against other owners: what we declare is ours."""
+        forced = msgspec.structs.replace(request, params=request.params | {"force": "true"} | params)
+        return await self.connection.write(forced)
+
+    def _is_current(self, slot: tuple[Kind[Any], Key, str], digest: bytes, live: Resource) -> bool:
+        applied = self._applied.get(slot)
+        if applied is None or applied.digest != digest:
+            return False
+        owned = ownership.owned_by(live, self.manager, slot[2])
+        return owned is not None and bool(owned == applied.owned)
+
+    def _observe(self, kind: Kind[T], raw: bytes) -> T:
+        obj: T = decoder_of(kind).decode(raw)
+        self.caches.observe(kind, obj)
+        return obj
+
+    def _observe_delete(self, kind: Kind[Any], raw: bytes, known: Resource | None) -> None:
+        """The answer is a Status, or the object: still there with a deletionTimestamp, or as it was at its end."""
+        if msgspec.json.decode(raw, type=Answer).kind == "Status":
+            if known is not None:
+                self.caches.forget(kind, known)
+            return
+        obj = decoder_of(kind).decode(raw)
+        metadata = obj.metadata
+        if metadata.deleting and (metadata.finalizers or metadata.deletionGracePeriodSeconds):
+            self.caches.observe(kind, obj)
+        else:
+            self.caches.forget(kind, obj)
+
+
+def _path(kind: Kind[Any], key: Key, subresource: str = "") -> str:
+    if kind.namespaced and not key.namespace:
+        raise ValueError(f"{kind.kind} {key.name!r} needs a namespace")
+    return kind.path(key.namespace, key.name, subresource)
+
+
+def _tree(raw: bytes) -> Tree:
+    tree: Tree = msgspec.json.decode(raw)
+    return tree
+
+
+def _as_tree(obj: Resource) -> Tree:
+    tree: Tree = msgspec.to_builtins(obj)
+    return tree

@@ -1,0 +1,114 @@
+# ruff: noqa: N818 (these are answers by cause; the names are the API server's own reasons)
+"""What the API server can answer instead of what was asked for, by cause."""
+
+from typing import Any
+
+import msgspec
+
+from kubeslurm.engine.controller import Retry
+
+
+class ApiError(Exception):
+    """The server refused; `reason` is its CamelCase word, `message` its sentence."""
+
+    def __init__(self, status: int, reason: str, message: str, *, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.reason = reason
+        self.message = message
+        self.details = details or {}
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.status} {self.reason})" if self.status else f"{self.message} ({self.reason})"
+
+
+class Transient(ApiError, Retry):
+    """The same request may well succeed in a moment; a reconcile that meets it is simply tried again."""
+
+    def __init__(
+        self, status: int, reason: str, message: str, *, after: float = 0.0, details: dict[str, Any] | None = None
+    ) -> None:
+        ApiError.__init__(self, status, reason, message, details=details)
+        self.after = after
+
+
+class NotFound(ApiError):
+    """No such object."""
+
+
+class AlreadyExists(ApiError):
+    """An object of that name is there."""
+
+
+class Conflict(Transient):
+    """The object changed since it was read, or a precondition does not hold."""
+
+
+class Invalid(ApiError):
+    """The object breaks a rule of its schema or of admission."""
+
+
+class Forbidden(ApiError):
+    """We lack the right, or a quota or policy forbids it."""
+
+
+class Gone(ApiError):
+    """The resourceVersion or page token is too old."""
+
+
+class Throttled(Transient):
+    """The server asks us to slow down."""
+
+
+class Unavailable(Transient):
+    """No usable answer: connection lost, deadline passed, or the server is in trouble."""
+
+
+class Fenced(Transient):
+    """Refused by ourselves: leadership is not certain any more, so no write may start."""
+
+
+class Status(msgspec.Struct, frozen=True):
+    """The API server's own error object."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: dict[str, Any] | None = None
+
+
+_BY_STATUS: dict[int, type[ApiError]] = {
+    400: Invalid,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: Throttled,
+}
+_decoder = msgspec.json.Decoder(Status)
+
+
+def error_from(code: int, body: bytes, *, retry_after: str = "") -> ApiError:
+    """The error that an HTTP answer stands for."""
+    try:
+        status = _decoder.decode(body)
+    except msgspec.MsgspecError:
+        status = Status(message=body[:500].decode(errors="replace"))
+    return error_of(status, code, retry_after=retry_after)
+
+
+def error_of(status: Status, code: int = 0, *, retry_after: str = "") -> ApiError:
+    """The error that a Status object stands for, in an answer or in the middle of a watch."""
+    code = code or status.code
+    details = status.details or {}
+    message = status.message or f"the API server answered {code}"
+    kind = Unavailable if code >= 500 else _BY_STATUS.get(code, ApiError)
+    if code == 409 and status.reason == "AlreadyExists":
+        kind = AlreadyExists
+    if issubclass(kind, Transient):
+        after = float(retry_after) if retry_after.isdigit() else float(details.get("retryAfterSeconds") or 0)
+        return kind(code, status.reason, message, after=after, details=details)
+    return kind(code, status.reason, message, details=details)

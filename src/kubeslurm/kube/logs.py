@@ -1,0 +1,20 @@
+"""What a container has said lately: for troubles that a daemon tells to nobody but its log."""
+
+from kubeslurm.api.kinds import POD
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Request
+from kubeslurm.kube.errors import ApiError
+
+LINES = 200
+
+
+async def recent(kube: Kube, pod: Key, container: str, *, seconds: int) -> str:
+    """The lines of the last `seconds`; empty when there are none or nobody can tell."""
+    params = {"container": container, "sinceSeconds": str(seconds), "tailLines": str(LINES)}
+    path = POD.path(pod.namespace, pod.name, "log")
+    try:
+        raw = await kube.connection.read(Request(verb="log", kind=POD.kind, path=path, params=params), timeout=5)
+    except ApiError:
+        return ""
+    return raw.decode(errors="replace")

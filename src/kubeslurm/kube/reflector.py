@@ -1,0 +1,237 @@
+"""Keeps a store equal to what the API server has: list, then watch, for ever, whatever happens on the way."""
+
+import asyncio
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from time import monotonic
+from typing import Generic, TypeVar
+
+import msgspec
+import structlog
+
+from kubeslurm.api.kinds import Kind
+from kubeslurm.api.resource import Resource
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.limit import Backoff
+from kubeslurm.engine.store import Store
+from kubeslurm.kube import metrics, stream
+from kubeslurm.kube.connection import Connection, Request
+from kubeslurm.kube.errors import ApiError, Gone, Invalid, Status, Transient, error_of
+from kubeslurm.kube.objects import decoder_of, key_of
+from kubeslurm.kube.stream import INITIAL_EVENTS_END
+
+T = TypeVar("T", bound=Resource)
+
+PAGE = 500
+LIST_TIMEOUT = 60.0
+TURN = 0.005  # seconds of decoding after which others get the loop; a yield per line costs 60 % more
+SILENCE = (75.0, 90.0)  # seconds; bookmarks come about every minute, so a longer silence is a dead connection
+SHORTEST_GOOD_WATCH = 5.0
+RETRY_BASE, RETRY_LIMIT = 0.8, 30.0
+EXPECTED = ("end", "expired", "rewound")
+
+log = structlog.get_logger("kubeslurm.kube")
+
+
+class Rewound(Exception):  # noqa: N818 (a turn of events, not a fault)
+    """The server's history is older than what we have seen, as after a restored backup."""
+
+
+class Reflector(Generic[T]):
+    """Feeds one store from one collection: a kind in one namespace or in all, narrowed by selectors.
+
+    The state is a resourceVersion: with one, the watch goes on from there; without one, everything is streamed (or
+    listed) anew, and what is no longer there is removed from the store.
+    """
+
+    def __init__(
+        self,
+        kind: Kind[T],
+        store: Store[Key, T],
+        connection: Connection,
+        *,
+        namespace: str = "",
+        labels: str = "",
+        fields: str = "",
+    ) -> None:
+        self.name = f"{kind.plural}/{namespace}" if namespace else kind.plural
+        self._kind = kind
+        self._store = store
+        self._connection = connection
+        self._namespace = namespace
+        self._path = kind.path(namespace)
+        self._selectors = {
+            name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value
+        }
+        self._decode: Callable[[msgspec.Raw | memoryview], T] = decoder_of(kind).decode
+        self._version = ""
+        self._highest = 0  # the newest version that the server itself has told us
+        self._watch_list = True
+        self._listed: set[Key] | None = None  # keys shown so far while a list is being streamed
+        self._turn_ends = 0.0
+        store.await_source(self.name)
+
+    async def run(self) -> None:
+        """Follow until cancelled; every failure is waited out."""
+        loop = asyncio.get_running_loop()
+        backoff = Backoff(RETRY_BASE, RETRY_LIMIT, jitter=0.5)
+        while True:
+            started = loop.time()
+            cause, delay = await self._attempt()
+            metrics.WATCH_RESTARTS.labels(self._kind.kind, cause).inc()
+            if loop.time() - started >= SHORTEST_GOOD_WATCH:
+                backoff.reset()
+            pause = backoff.next()
+            # A watch that ends or expires is everyday life; only one that does so again at once has to wait.
+            if cause in EXPECTED and backoff.failures == 1:
+                pause = 0.0
+            await asyncio.sleep(max(pause, delay))
+
+    async def _attempt(self) -> tuple[str, float]:
+        """One connection's worth of following; returns why it ended and how long the server wants us to wait."""
+        try:
+            await self._follow()
+        except Gone as error:
+            self._version = ""
+            log.info("watch starts over", watch=self.name, reason=error.message)
+            return "expired", 0.0
+        except Rewound:
+            self._version = ""
+            log.warning("the server's history went back; its state is taken over as it is", watch=self.name)
+            return "rewound", 0.0
+        except ApiError as error:
+            log.warning("watch interrupted", watch=self.name, reason=str(error))
+            return error.reason or "error", error.after if isinstance(error, Transient) else 0.0
+        return "end", 0.0
+
+    async def _follow(self) -> None:
+        if not self._version and (not self._watch_list or self._highest < 0):
+            await self._list()
+        try:
+            await self._watch()
+        except Invalid:
+            if self._version or not self._watch_list:
+                raise
+            # Servers before 1.32 have watch-list switched off unless told otherwise, and say 4xx.
+            self._watch_list = False
+
+    async def _watch(self) -> None:
+        params = self._selectors | {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(random.randint(300, 600)),  # noqa: S311 (spreads load)
+        }
+        if self._version:
+            self._listed = None
+            params["resourceVersion"] = self._version
+        else:
+            self._listed = set()
+            params |= {"sendInitialEvents": "true", "resourceVersionMatch": "NotOlderThan"}
+        silence = random.uniform(*SILENCE)  # noqa: S311 (spreads load)
+        request = Request(verb="watch", kind=self._kind.kind, path=self._path, params=params)
+        async with self._connection.stream(request, silence=silence) as chunks:
+            async for lines in stream.batches(chunks):
+                metrics.WATCH_EVENTS.labels(self._kind.kind).inc(len(lines))
+                for line in lines:
+                    self._handle(line)
+                    if monotonic() > self._turn_ends:
+                        await self._yield()
+
+    async def _yield(self) -> None:
+        await asyncio.sleep(0)
+        self._turn_ends = monotonic() + TURN
+
+    def _handle(self, line: bytes) -> None:
+        try:
+            event = stream.frame(line)
+            if event.type == "BOOKMARK":
+                self._bookmark(stream.outline(event.object).metadata)
+                return
+            if event.type == "ERROR":
+                raise error_of(msgspec.json.decode(event.object, type=Status))
+        except msgspec.MsgspecError as error:
+            self._complain(error, line)
+            return
+        obj = self._decoded(event.object)
+        if obj is None:
+            return
+        version = obj.metadata.resourceVersion
+        if event.type == "DELETED":
+            self._store.remove(key_of(obj), version=int(version))
+        else:
+            self._store.put(obj)
+        if self._listed is None:
+            self._version = version
+        else:
+            self._listed.add(key_of(obj))
+
+    def _bookmark(self, metadata: stream.Outline.Meta) -> None:
+        version = metadata.resourceVersion
+        if self._listed is not None:
+            if (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true":
+                self._finish_list(version)
+            return
+        self._note(version)
+        self._version = version
+
+    def _finish_list(self, version: str) -> None:
+        """The list is complete as of this version: what it did not show is gone."""
+        listed, self._listed = self._listed or set(), None
+        self._note(version)
+        self._store.retain(listed, version=int(version), within=self._covers, source=self.name)
+        self._version = version
+        self._store.mark_synced(self.name)
+        log.debug("listed", watch=self.name, objects=len(listed))
+
+    def _note(self, version: str) -> None:
+        """Lists and bookmarks tell how far the server is, and that never shrinks unless its history was replaced."""
+        number = int(version)
+        if number < max(self._highest, int(self._version or 0)):
+            self._highest = -1
+            raise Rewound
+        self._highest = number
+
+    async def _list(self) -> None:
+        """The way in without watch-list, and the way back when the server's history was replaced."""
+        rewound = self._highest < 0
+        self._listed, self._highest = set(), max(self._highest, 0)
+        found: list[T] = []
+        params = self._selectors | {"limit": str(PAGE)}
+        while True:
+            request = Request(verb="list", kind=self._kind.kind, path=self._path, params=params)
+            page = stream.page(await self._connection.read(request, timeout=LIST_TIMEOUT))
+            for item in page.items or ():
+                obj = self._decoded(item)
+                if obj is not None:
+                    self._listed.add(key_of(obj))
+                    found.append(obj) if rewound else self._store.put(obj)
+                if monotonic() > self._turn_ends:
+                    await self._yield()
+            if not page.metadata.next_page:
+                break
+            params["continue"] = page.metadata.next_page
+        if rewound:
+            self._store.rebase([*found, *(obj for obj in self._store if not self._covers(key_of(obj)))])
+        self._finish_list(page.metadata.resourceVersion)
+
+    def _covers(self, key: Key) -> bool:
+        return not self._namespace or key.namespace == self._namespace
+
+    def _decoded(self, raw: msgspec.Raw | memoryview) -> T | None:
+        """The object; None if it is not of the form we know, in which case what we had of it stays."""
+        try:
+            return self._decode(raw)
+        except msgspec.MsgspecError as error:
+            self._complain(error, bytes(raw))
+        with suppress(msgspec.MsgspecError):
+            metadata = stream.outline(raw).metadata
+            if self._listed is not None:
+                self._listed.add(Key(metadata.namespace, metadata.name))
+            elif metadata.resourceVersion:
+                self._version = metadata.resourceVersion
+        return None
+
+    def _complain(self, error: Exception, raw: bytes) -> None:
+        metrics.DECODE_FAILURES.labels(self._kind.kind).inc()
+        log.error("object skipped as undecodable", watch=self.name, error=str(error), start=repr(raw[:200]))

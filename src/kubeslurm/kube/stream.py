@@ -1,0 +1,74 @@
+"""From the bytes of a watch to its events: lines, envelopes, objects."""
+
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import NamedTuple
+
+import msgspec
+
+INITIAL_EVENTS_END = "k8s.io/initial-events-end"
+
+
+class Frame(NamedTuple):
+    """One event, its object not decoded yet."""
+
+    type: str
+    object: msgspec.Raw | memoryview
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    type: str
+    object: msgspec.Raw
+
+
+class Outline(msgspec.Struct, frozen=True):
+    """As much of an object as a bookmark has, and as is needed to skip one that cannot be decoded."""
+
+    class Meta(msgspec.Struct, frozen=True):
+        name: str = ""
+        namespace: str = ""
+        resourceVersion: str = ""  # noqa: N815
+        annotations: dict[str, str] | None = None
+
+    metadata: Meta = Meta()
+
+
+class Page(msgspec.Struct, frozen=True):
+    """One page of a list, its objects not decoded yet."""
+
+    class Meta(msgspec.Struct, frozen=True, rename={"next_page": "continue"}):
+        resourceVersion: str = ""  # noqa: N815
+        next_page: str = ""
+
+    metadata: Meta = Meta()
+    items: list[msgspec.Raw] | None = None
+
+
+outline = msgspec.json.Decoder(Outline).decode
+page = msgspec.json.Decoder(Page).decode
+_envelope = msgspec.json.Decoder(Envelope).decode
+
+# kube-apiserver writes every event in this one form; recognising it saves a second scan of the whole object.
+_HEADS = {f'{{"type":"{name}"'.encode(): name for name in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")}
+
+
+async def batches(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
+    """The complete lines of each chunk; split on the newline byte only, since Go leaves U+0085 and such unescaped."""
+    pending: list[bytes] = []
+    async for chunk in chunks:
+        if b"\n" not in chunk:
+            pending.append(chunk)
+            continue
+        lines = (b"".join(pending) + chunk if pending else chunk).split(b"\n")
+        rest = lines.pop()
+        pending = [rest] if rest else []
+        yield lines
+
+
+def frame(line: bytes) -> Frame:
+    """The envelope of one line."""
+    head, _, rest = line.partition(b',"object":')
+    name = _HEADS.get(head)
+    if name is not None and rest.endswith(b"}"):
+        return Frame(name, memoryview(rest)[:-1])
+    envelope = _envelope(line)
+    return Frame(envelope.type, envelope.object)

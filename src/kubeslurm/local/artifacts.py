@@ -1,0 +1,95 @@
+"""What a cluster is made of, built once and kept in the user's cache directory."""
+
+import platform
+from pathlib import Path
+
+import msgspec
+
+from kubeslurm.local import cache, golang, images
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.progress import Progress
+from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.tasks import Tasks
+
+PAUSE_TAG = "1"
+
+
+class Artifacts(msgspec.Struct, frozen=True):
+    """Everything that `up` needs from the cache."""
+
+    kubernetes: Path  # the multi-call binary: kube-apiserver, kubelet, kubectl, coredns, ... by the name it is called
+    node_root: Path  # directory tree of the node image, the lower layer of every node's overlay
+    pause: Path  # OCI archive of localhost/pause:1, for `ctr images import`
+    kwok: Path | None = None  # directory with `kwok` and `stages.yaml`
+
+
+def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
+    """Build what is missing from the cache, side by side, and say where everything is."""
+    if not (SOURCES / "local" / "kubernetes" / "go.mod").is_file():
+        raise LocalError("The recipes of the local cluster are not there.", "Run kubeslurm from a clone: `make up`.")
+    wanted = entries(kwok=kwok)
+    if not all(entry.complete() for entry in wanted.values()):
+        _build(wanted, Tasks(), progress)
+    return Artifacts(
+        kubernetes=wanted["kubernetes"].path / "kubernetes",
+        node_root=wanted["node"].path / "root",
+        pause=wanted["pause"].path / "pause.tar",
+        kwok=wanted["kwok"].path if kwok else None,
+    )
+
+
+def entries(*, kwok: bool = False) -> dict[str, cache.Entry]:
+    """The cache entries that belong to these sources."""
+    machine = platform.machine()
+    found = {
+        name: cache.Entry(name, cache.digest(SOURCES / "local" / name, *golang.FLAGS, golang.LINK, machine))
+        for name in ("kubernetes", *(["kwok"] if kwok else []))
+    }
+    for name in ("node", "pause"):
+        found[name] = cache.Entry(name, cache.digest(SOURCES / "images" / name, images.base_key()))
+    return found
+
+
+def _build(wanted: dict[str, cache.Entry], tasks: Tasks, progress: Progress) -> None:
+    def compile_all() -> None:
+        wanted["kubernetes"].fill(lambda folder: _kubernetes(folder, tasks, progress), say=progress.say)
+        if "kwok" in wanted:
+            wanted["kwok"].fill(lambda folder: _kwok(folder, tasks, progress), say=progress.say)
+
+    def make_images() -> None:
+        wanted["node"].fill(lambda folder: _node(folder, tasks, progress), say=progress.say)
+        wanted["pause"].fill(lambda folder: _pause(folder, tasks, progress), say=progress.say)
+
+    with progress:
+        tasks.together(compile_all, make_images)
+
+
+def _kubernetes(folder: Path, tasks: Tasks, progress: Progress) -> None:
+    module = SOURCES / "local" / "kubernetes"
+    golang.build(module, ".", folder / "kubernetes", stamp="k8s.io/kubernetes", tasks=tasks, progress=progress)
+
+
+def _kwok(folder: Path, tasks: Tasks, progress: Progress) -> None:
+    module = SOURCES / "local" / "kwok"
+    golang.build(module, "sigs.k8s.io/kwok/cmd/kwok", folder / "kwok", stamp="", tasks=tasks, progress=progress)
+    stages = golang.module_directory(module, "sigs.k8s.io/kwok", tasks) / "kustomize" / "stage"
+    files = [
+        path
+        for part in ("pod/fast", "node/fast", "node/heartbeat-with-lease")
+        for path in sorted((stages / part).glob("*.yaml"))
+        if path.name != "kustomization.yaml"
+    ]
+    (folder / "stages.yaml").write_text("\n---\n".join(path.read_text() for path in files))
+
+
+def _node(folder: Path, tasks: Tasks, progress: Progress) -> None:
+    image = images.make(images.Recipe("node", "latest", SOURCES / "images" / "node"), tasks=tasks, progress=progress)
+    with progress.step("unpack node image"):
+        (folder / "root").mkdir()
+        images.extract(image, folder / "root", tasks=tasks)
+
+
+def _pause(folder: Path, tasks: Tasks, progress: Progress) -> None:
+    recipe = images.Recipe("pause", PAUSE_TAG, SOURCES / "images" / "pause")
+    image = images.make(recipe, tasks=tasks, progress=progress)
+    images.archive(image, folder / "pause.tar", tasks=tasks)

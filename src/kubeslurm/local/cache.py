@@ -1,0 +1,145 @@
+"""The user's cache directory: every entry is keyed by a hash of its inputs, and whole or not there."""
+
+import fcntl
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from kubeslurm.local.errors import LocalError
+
+MARKER = ".complete.json"
+WITNESS_SIZE = 16 * 1024  # files from this size on are checked; stat of every small file would cost a warm start 50 ms
+
+
+def directory() -> Path:
+    """Where everything that can be built again is kept."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "kubeslurm"
+
+
+def digest(*inputs: str | Path) -> str:
+    """A short hash of texts and files; a directory counts with all its files and their names."""
+    total = hashlib.sha256()
+    for item in inputs:
+        for name, content in _contents(item):
+            total.update(f"{len(name)}:{name}{len(content)}:".encode())
+            total.update(content)
+    return total.hexdigest()[:16]
+
+
+def _contents(item: str | Path) -> Iterator[tuple[str, bytes]]:
+    if isinstance(item, str):
+        yield "", item.encode()
+    elif item.is_dir():
+        for path in sorted(item.rglob("*")):
+            if path.is_file() and "__pycache__" not in path.parts:
+                yield str(path.relative_to(item)), path.read_bytes()
+    else:
+        yield item.name, item.read_bytes()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One directory of the cache. It appears by a rename when it is complete, and never changes afterwards."""
+
+    name: str
+    key: str
+
+    @property
+    def path(self) -> Path:
+        return directory() / "artifacts" / f"{self.name}-{self.key}"
+
+    def complete(self) -> bool:
+        """Whether the entry is there with every sizeable file that it had when it was made."""
+        try:
+            witnesses = msgspec.json.decode((self.path / MARKER).read_bytes(), type=dict[str, int])
+            return all((self.path / name).lstat().st_size == size for name, size in witnesses.items())
+        except (OSError, msgspec.MsgspecError):
+            return False
+
+    def fill(self, make: Callable[[Path], None], *, say: Callable[[str], None]) -> Path:
+        """Make the entry with `make(directory)` unless it is complete; a second process waits for the first."""
+        if self.complete():
+            return self.path
+        with lock(self.name, waiting=lambda: say(f"another kubeslurm is making {self.name}; waiting for it")):
+            if not self.complete():
+                self._make(make, say)
+                _forget_older(self)
+        return self.path
+
+    def _make(self, make: Callable[[Path], None], say: Callable[[str], None]) -> None:
+        partial = self.path.with_name(self.path.name + ".partial")
+        if partial.exists():
+            say(f"{self.name}: an earlier run was interrupted; its half-filled cache entry is made again")
+        if self.path.exists():
+            say(f"{self.name}: the cache entry {self.path} is damaged; it is made again")
+        remove(partial)
+        remove(self.path)
+        try:
+            partial.mkdir(parents=True)
+            make(partial)
+            (partial / MARKER).write_bytes(msgspec.json.encode(dict(_witnesses(partial))))
+            partial.rename(self.path)
+        except OSError as error:
+            raise LocalError(
+                f"{self.name} cannot be written to the cache: {error}.",
+                f"Free some space below {directory()}, or set XDG_CACHE_HOME to a directory on a larger disk.",
+            ) from error
+        except LocalError:
+            remove(partial)
+            raise
+
+
+def _witnesses(tree: Path) -> Iterator[tuple[str, int]]:
+    for folder, _, files in os.walk(tree):
+        for name in files:
+            path = Path(folder, name)
+            size = path.lstat().st_size
+            if size >= WITNESS_SIZE and path.is_file() and not path.is_symlink():
+                yield str(path.relative_to(tree)), size
+
+
+def _forget_older(entry: Entry) -> None:
+    """Keep the two newest entries of a name: switching between two branches then builds nothing."""
+    for path in _older(entry, keep=1):
+        if not _mounted(path):
+            remove(path)
+
+
+def _mounted(path: Path) -> bool:
+    """Whether a running cluster stands on the entry, in whatever mount namespace."""
+    for table in Path("/proc").glob("[0-9]*/mountinfo"):
+        try:
+            if str(path) in table.read_text():
+                return True
+        except OSError:
+            continue  # that process just ended
+    return False
+
+
+def _older(entry: Entry, keep: int) -> Iterable[Path]:
+    siblings = [p for p in entry.path.parent.glob(f"{entry.name}-*") if p != entry.path and not p.suffix]
+    return sorted(siblings, key=lambda p: p.stat().st_mtime, reverse=True)[keep:]
+
+
+def remove(path: Path) -> None:
+    """Delete a tree; one that is already gone is fine."""
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def lock(name: str, *, waiting: Callable[[], None]) -> Iterator[None]:
+    """Hold the machine-wide lock of that name; `waiting` is called once if somebody else has it."""
+    folder = directory() / "locks"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / name).open("w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waiting()
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,189 @@
+"""The commands `kubeslurm local ...`."""
+
+import os
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from typer.core import TyperGroup
+
+from kubeslurm.local import doctor, images, nodespec, report, state
+from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.progress import Progress
+from kubeslurm.local.sources import SOURCES
+
+
+class Group(TyperGroup):
+    """Turns an error that is meant for the user into one line and exit code 1."""
+
+    def invoke(self, ctx: Any) -> Any:  # typer has a click of its own and does not show its types
+        try:
+            return super().invoke(ctx)
+        except LocalError as error:
+            typer.echo(f"Error: {error}", err=True)
+            raise typer.Exit(1) from None
+
+
+app = typer.Typer(cls=Group, help="A real multi-node Kubernetes on this machine.", no_args_is_help=True)
+node_app = typer.Typer(help="Stop, start or kill single nodes.", no_args_is_help=True)
+image_app = typer.Typer(help="Build images and push them to the cluster's registry.", no_args_is_help=True)
+app.add_typer(node_app, name="node")
+app.add_typer(image_app, name="image")
+
+Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
+out = Console(highlight=False, soft_wrap=True)
+
+
+@app.command()
+def up(
+    nodes: Annotated[
+        int | None, typer.Option(help="Plain nodes, node-1 to node-N. 3, or 0 if --node is given.")
+    ] = None,
+    node: Annotated[list[str] | None, typer.Option("--node", metavar="SPEC", help=nodespec.HELP)] = None,
+    fake_nodes: Annotated[int | None, typer.Option(min=0, help="Nodes that kwok only pretends.")] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the state that is kept from earlier runs.")] = False,
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Start the cluster. Without options: as it was the last time, or with three nodes."""
+    cluster = Cluster(name)
+    wanted = None
+    if nodes is not None or node:
+        wanted = nodespec.nodes(nodes if nodes is not None else 0, node or [])
+    began = time.monotonic()
+    with Progress() as progress:
+        doctor.require(progress)
+        started = cluster.up(wanted, fake_nodes=fake_nodes, fresh=fresh, progress=progress)
+    if not started:
+        asked = wanted is not None or fake_nodes is not None or fresh
+        out.print(f"The cluster {name!r} is running already{'; nothing was changed' if asked else ''}.")
+        if asked:
+            out.print(f"To change it: `{cluster.command('down')}`, then `up` again.")
+        return
+    out.print(f"The cluster {name!r} is up after {time.monotonic() - began:.1f} s.")
+    out.print(f"export KUBECONFIG={cluster.kubeconfig}")
+
+
+@app.command()
+def down(
+    purge: Annotated[bool, typer.Option("--purge", help="Delete its state too.")] = False, name: Name = DEFAULT_NAME
+) -> None:
+    """Stop the cluster. Its state stays for the next `up`."""
+    stopped = Cluster(name).down(purge=purge)
+    out.print(f"The cluster {name!r} is down." if stopped else f"The cluster {name!r} was not running.")
+
+
+@app.command()
+def status(name: Name = DEFAULT_NAME) -> None:
+    """Show what every part of the cluster is doing."""
+    cluster = Cluster(name)
+    if others := [other for other in state.names() if other != name and Cluster(other).running]:
+        out.print(f"Also running: {', '.join(others)}")
+    reply = cluster.status()
+    out.print(report.summary(cluster.spec, reply, cluster.reached()))
+    out.print(report.table(reply, time.time()))
+    for line in report.last_words(reply, cluster.home.logs):
+        out.print(line, markup=False)
+
+
+@app.command()
+def kubeconfig(name: Name = DEFAULT_NAME) -> None:
+    """Print the path of the cluster's kubeconfig."""
+    typer.echo(Cluster(name).kubeconfig)
+
+
+# kubectl has options of its own that are called --name and --help: ours come before its first word.
+@app.command(
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False, "help_option_names": []}
+)
+def kubectl(args: Annotated[list[str] | None, typer.Argument()] = None, name: Name = DEFAULT_NAME) -> None:
+    """Run kubectl against the cluster."""
+    cluster = Cluster(name)
+    cluster.status()
+    command = cluster.kubectl_command(*(args or []))
+    os.execv(command[0], command)  # noqa: S606
+
+
+@app.command(context_settings={"ignore_unknown_options": True})
+def shell(node: str, command: Annotated[list[str] | None, typer.Argument()] = None, name: Name = DEFAULT_NAME) -> None:
+    """Open a shell in a node, or run a command there."""
+    argv = [*Cluster(name).node_command(node), *(command or ["bash"])]
+    os.execvp(argv[0], argv)  # noqa: S606
+
+
+@app.command()
+def logs(
+    component: str,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with what is written later.")] = False,
+    lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 100,
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Print the log of a component: `etcd`, `kube-apiserver`, `node-1/kubelet`, ..., or `init`."""
+    argv = ["tail", f"--lines={lines}", *(["-F"] if follow else []), str(Cluster(name).log(component))]
+    os.execvp(argv[0], argv)  # noqa: S606
+
+
+@app.command("doctor")
+def doctor_command() -> None:
+    """Say what this machine lacks for a cluster."""
+    findings = doctor.examine()
+    table = Table("", "what", "found", "remedy", box=None)
+    for finding in findings:
+        table.add_row(finding.level.value, finding.name, finding.detail, finding.remedy)
+    out.print(table)
+    if any(finding.level is doctor.Level.FAIL for finding in findings):
+        raise typer.Exit(1)
+
+
+@node_app.command("stop")
+def node_stop(node: str, name: Name = DEFAULT_NAME) -> None:
+    """Shut a node down in order."""
+    Cluster(name).node(node).stop()
+
+
+@node_app.command("start")
+def node_start(node: str, name: Name = DEFAULT_NAME) -> None:
+    """Start a node that was stopped or killed."""
+    Cluster(name).node(node).start()
+
+
+@node_app.command("kill")
+def node_kill(node: str, name: Name = DEFAULT_NAME) -> None:
+    """Take a node's power away."""
+    Cluster(name).node(node).kill()
+
+
+@image_app.command("build")
+def image_build(
+    image: Annotated[str, typer.Argument(help="Name of the image.")],
+    context: Annotated[Path | None, typer.Option(help="Directory with a Containerfile. Default: images/NAME.")] = None,
+    target: Annotated[str | None, typer.Option(help="Stage of the Containerfile.")] = None,
+    tag: Annotated[str, typer.Option(help="Tag of the image.")] = "latest",
+    arg: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Build argument.")] = None,
+) -> None:
+    """Build localhost/NAME:TAG."""
+    args = {key: value for key, _, value in (pair.partition("=") for pair in arg or [])}
+    with Progress() as progress:
+        directory = context or SOURCES / "images" / image
+        made = images.build(image, tag=tag, context=directory, target=target, args=args, progress=progress)
+    out.print(str(made))
+
+
+@image_app.command("push")
+def image_push(image: str, name: Name = DEFAULT_NAME) -> None:
+    """Push localhost/NAME:TAG to the cluster's registry, where its nodes find it by that name."""
+    cluster = Cluster(name)
+    cluster.status()
+    out.print(images.push(image, cluster.registry, ca=cluster.ca))
+
+
+@image_app.command("list")
+def image_list() -> None:
+    """List the images that were built here."""
+    table = Table("image", "id", "size", "created", "packages", box=None)
+    for image in images.list():
+        table.add_row(str(image), image.id[:12], image.size, image.created, str(len(image.packages)))
+    out.print(table)

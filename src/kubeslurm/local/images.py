@@ -1,0 +1,260 @@
+"""Builds images from ordinary Containerfiles and pushes them to a registry."""
+
+import builtins
+import platform
+import re
+import ssl
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from kubeslurm.local import buildah, cache, settings
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.progress import Progress, Step
+from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.tasks import Failed, Tasks
+
+BASE = "localhost/debian:forky-slim"  # what buildah finds for the short name debian:forky-slim
+MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+
+
+class ImageRef(msgspec.Struct, frozen=True):
+    """An image in our store: `localhost/NAME:TAG`, the same name that pods use."""
+
+    name: str
+    tag: str
+    id: str = ""
+    size: str = ""
+    created: str = ""
+    packages: Mapping[str, str] = {}
+
+    def __str__(self) -> str:
+        return f"localhost/{self.name}:{self.tag}"
+
+
+class Recipe(msgspec.Struct, frozen=True):
+    """What to build: a Containerfile, its context, and the name that the result gets."""
+
+    name: str
+    tag: str
+    context: Path
+    target: str | None = None
+    args: Mapping[str, str] = {}
+    containerfile: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        return self.containerfile or self.context / "Containerfile"
+
+    def options(self) -> builtins.list[str]:
+        """The recipe as buildah takes it."""
+        target = [f"--target={self.target}"] if self.target else []
+        args = [f"--build-arg={key}={value}" for key, value in self.args.items()]
+        return [f"--tag=localhost/{self.name}:{self.tag}", f"--file={self.file}", *target, *args]
+
+
+def build(
+    name: str,
+    *,
+    tag: str,
+    context: Path,
+    progress: Progress,
+    target: str | None = None,
+    args: Mapping[str, str] | None = None,
+    containerfile: Path | None = None,
+) -> ImageRef:
+    """Build `context`/Containerfile (or `containerfile` with that context) and tag it `localhost/NAME:TAG`."""
+    return make(Recipe(name, tag, context, target, args or {}, containerfile), tasks=Tasks(), progress=progress)
+
+
+def make(recipe: Recipe, *, tasks: Tasks, progress: Progress) -> ImageRef:
+    """Build as one of several tasks."""
+    if not recipe.file.is_file():
+        raise LocalError(f"There is no {recipe.file}.", "Name the directory that holds the Containerfile.")
+    ensure_base(tasks, progress)
+    with progress.step(f"build image {recipe.name}") as step, tempfile.TemporaryDirectory() as scratch:
+        words = ["--pull-never", "--layers", "--format=oci", f"--iidfile={scratch}/id", *recipe.options()]
+        words += settings.write(Path(scratch) / "settings")
+        try:
+            buildah.call(tasks, "bud", *words, recipe.context, on_line=lambda line: _follow(line, step))
+        except Failed as failure:
+            raise _explained(recipe.name, failure) from failure
+        image = Path(scratch, "id").read_text().strip().removeprefix("sha256:")
+    return ImageRef(recipe.name, recipe.tag, image, packages=_packages(image, tasks))
+
+
+def _follow(line: str, step: Step) -> None:
+    # A note, not a count: one RUN takes longer than all other steps together, so their pace tells nothing.
+    if found := re.search(r"STEP (\d+)/(\d+): (\w+)", line):
+        step.update(note=f"step {found[1]} of {found[2]}, {found[3]}")
+
+
+def _explained(name: str, failure: Failed) -> LocalError:
+    text = "\n".join(failure.output)
+    again = "Run the same command again."
+    if found := re.search(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate", text):
+        package = found[1] or found[2]
+        return LocalError(
+            f"The image {name} needs the Debian package {package}, which the mirror does not have at present.",
+            "Debian forky moves: try again in a day, or name another package in the Containerfile.",
+        )
+    if "No space left on device" in text:
+        return LocalError(
+            f"The disk is full: the image {name} cannot be built.", f"Free space below {cache.directory()}."
+        )
+    if any(sign in text for sign in ("Temporary failure resolving", "Could not connect", "Failed to fetch")):
+        again = "Check that this machine's apt works (`apt-get update`) and run the same command again."
+    return failure.as_error(f"Building the image {name} failed.", again)
+
+
+def base_key() -> str:
+    """Changes when the base image is made in another way."""
+    return cache.digest(SOURCES / "images" / "base", platform.machine())
+
+
+def ensure_base(tasks: Tasks, progress: Progress) -> None:
+    """Make debian:forky-slim from Debian packages unless the store has it: there is no public registry to ask."""
+    mark = f"localhost/base:{base_key()}"
+    with cache.lock("base", waiting=lambda: progress.say("another kubeslurm is making the base image; waiting for it")):
+        if _identity(mark, tasks):
+            return
+        with progress.step("make base image") as step, tempfile.TemporaryDirectory(dir=_scratch()) as scratch:
+            step.update(note="Debian forky")
+            sources, root = Path(scratch) / "debian.sources", Path(scratch) / "base.tar"
+            sources.write_text(settings.apt_sources(settings.debian_mirror(), suites=settings.SUITES[:1]))
+            try:
+                tasks.run([SOURCES / "images" / "base" / "build", sources, root], env={"TMPDIR": scratch})
+                commit = 'c=$(buildah from scratch); buildah add -q "$c" "$1" /; buildah commit -q --rm "$c" "$2"'
+                buildah.script(tasks, f'{commit}; buildah tag "$2" "$3"', root, BASE, mark)
+            except Failed as failure:
+                raise _explained("base", failure) from failure
+
+
+def _scratch() -> Path:
+    folder = cache.directory() / "tmp"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _identity(image: str, tasks: Tasks) -> str:
+    """The id of a named image, or nothing when the store does not have it."""
+    try:
+        return buildah.call(tasks, "inspect", "--type=image", "--format={{.FromImageID}}", image)[-1]
+    except Failed:
+        return ""
+
+
+def extract(image: ImageRef, target: Path, *, tasks: Tasks) -> None:
+    """Copy the image's whole directory tree to `target`."""
+    text = """
+        c=$(buildah from --pull-never "$1")
+        trap 'buildah rm "$c" > /dev/null' EXIT
+        cp -a --reflink=auto "$(buildah mount "$c")/." "$2"
+    """
+    buildah.script(tasks, text, str(image), target)
+    target.chmod(0o755)
+
+
+def archive(image: ImageRef, target: Path, *, tasks: Tasks) -> None:
+    """Write the image as an OCI archive that containerd imports under its own name."""
+    buildah.script(
+        tasks,
+        'exec buildah push -q --signature-policy "$POLICY" "$1" "$2"',
+        str(image),
+        f"oci-archive:{target}:{image}",
+    )
+
+
+def push(ref: ImageRef | str, registry: str, *, ca: Path | None = None) -> str:
+    """Push to HOST:PORT and return the digest; nothing is sent that the registry already has."""
+    image = str(ref).removeprefix("localhost/")
+    tasks = Tasks()
+    stored = _identity(f"localhost/{image}", tasks)
+    if not stored:
+        raise LocalError(f"There is no image localhost/{image}.", "See `kubeslurm local image list`.")
+    if served := _served(image, stored, registry, ca):
+        return served
+    with tempfile.TemporaryDirectory() as scratch:
+        if ca is not None:
+            Path(scratch, "ca.crt").write_bytes(ca.read_bytes())
+        # Nodes unpack zstd several times faster than gzip. Whole layers that the registry has are not sent again.
+        words = ["-q", "--compression-format=zstd", "--compression-level=1"]
+        words += [f"--digestfile={scratch}/digest", f"--cert-dir={scratch}"]
+        text = 'exec buildah push --signature-policy "$POLICY" "$@"'
+        try:
+            buildah.script(tasks, text, *words, f"localhost/{image}", f"docker://{registry}/{image}")
+        except Failed as failure:
+            message = f"The image {image} could not be pushed to {registry}."
+            raise failure.as_error(message, "Check that the cluster is up: `kubeslurm local status`.") from failure
+        return Path(scratch, "digest").read_text().strip()
+
+
+class _Blob(msgspec.Struct, frozen=True):
+    digest: str
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    config: _Blob
+
+
+def _served(image: str, wanted: str, registry: str, ca: Path | None) -> str:
+    """The digest of what the registry has under that name, if it is the wanted image; else nothing."""
+    name, _, tag = image.rpartition(":")
+    request = urllib.request.Request(f"https://{registry}/v2/{name}/manifests/{tag}", headers={"Accept": MANIFEST})
+    trust = ssl.create_default_context(cafile=str(ca) if ca else None)
+    try:
+        with urllib.request.urlopen(request, context=trust, timeout=10) as answer:  # noqa: S310
+            manifest = msgspec.json.decode(answer.read(), type=_Manifest)
+            return str(answer.headers["Docker-Content-Digest"]) if manifest.config.digest == f"sha256:{wanted}" else ""
+    except (urllib.error.HTTPError, msgspec.MsgspecError):
+        return ""
+    except OSError as error:
+        remedy = "Check that the cluster is up: `kubeslurm local status`."
+        raise LocalError(f"The registry {registry} does not answer: {error}.", remedy) from error
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    id: str
+    names: builtins.list[str] | None
+    createdat: str
+    created: int
+    size: str
+
+
+def list() -> builtins.list[ImageRef]:  # noqa: A001
+    """Every named image in the store, newest first."""
+    tasks = Tasks()
+    text = "\n".join(buildah.script(tasks, "exec buildah images --no-trunc --json 2> /dev/null"))
+    found = msgspec.json.decode(text, type=builtins.list[_Listed] | None) or []
+    return [
+        _listed(name, image, tasks)
+        for image in sorted(found, key=lambda image: image.created, reverse=True)
+        for name in image.names or []
+        if name.startswith("localhost/") and name != BASE and not name.startswith("localhost/base:")
+    ]
+
+
+def _listed(name: str, image: _Listed, tasks: Tasks) -> ImageRef:
+    path, _, tag = name.removeprefix("localhost/").rpartition(":")
+    identity = image.id.removeprefix("sha256:")
+    return ImageRef(path, tag, identity, image.size, image.createdat, _packages(identity, tasks))
+
+
+def _packages(image: str, tasks: Tasks) -> dict[str, str]:
+    """Debian packages and versions that went into an image, read once per image and kept."""
+    kept = cache.directory() / "packages" / f"{image}.txt"
+    if not kept.exists():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        text = """
+            c=$(buildah from --pull-never "$1")
+            trap 'buildah rm "$c" > /dev/null' EXIT
+            m=$(buildah mount "$c")
+            cat "$m/usr/share/kubeslurm/packages.txt" 2> /dev/null || true
+        """
+        lines = [line for line in buildah.script(tasks, text, image) if len(line.split()) == 2]
+        kept.write_text("\n".join(lines))
+    return dict(line.split() for line in kept.read_text().splitlines())

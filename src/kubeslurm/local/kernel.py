@@ -1,0 +1,84 @@
+"""The few Linux calls that Python 3.11 lacks: namespaces, mounts, pivot_root."""
+
+import ctypes
+import os
+import socket
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+NEWNS = 0x00020000
+NEWCGROUP = 0x02000000
+NEWUTS = 0x04000000
+NEWIPC = 0x08000000
+NEWPID = 0x20000000
+NEWNET = 0x40000000
+
+READ_ONLY = 0x1
+BIND = 0x1000
+RECURSIVE = 0x4000
+SLAVE = 0x80000
+SHARED = 0x100000
+DETACH = 0x2
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
+
+
+def _check(result: int, what: str) -> None:
+    if result != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def unshare(flags: int) -> None:
+    """Leave the given namespaces for new ones."""
+    _check(_libc.unshare(flags), f"unshare {flags:#x}")
+
+
+def setns(fd: int, kind: int) -> None:
+    """Enter the namespace behind `fd`."""
+    _check(_libc.setns(fd, kind), f"setns {kind:#x}")
+
+
+def mount(source: str | Path, target: Path, fstype: str = "", flags: int = 0, options: str = "") -> None:
+    """mount(2)."""
+    result = _libc.mount(
+        os.fsencode(source), os.fsencode(target), fstype.encode(), ctypes.c_ulong(flags), options.encode() or None
+    )
+    _check(result, f"mount {fstype or 'bind'} {source} on {target}")
+
+
+def bind(source: Path, target: Path) -> None:
+    """Show `source` at `target`, which is made when it is missing."""
+    if source.is_dir():
+        target.mkdir(parents=True, exist_ok=True)
+    elif not target.exists():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.touch()
+    mount(source, target, flags=BIND | RECURSIVE)
+
+
+def propagation(target: Path, flag: int) -> None:
+    """Set how mounts below `target` spread: SLAVE or SHARED."""
+    mount("none", target, flags=RECURSIVE | flag)
+
+
+def pivot_root(new_root: Path) -> None:
+    """Make `new_root` the root directory and let go of the old one."""
+    os.chdir(new_root)
+    _check(_libc.syscall(_PIVOT_ROOT[os.uname().machine], b".", b"."), f"pivot_root {new_root}")
+    # Old and new root are now stacked on "/": what is unmounted first is the old one.
+    _check(_libc.umount2(b".", DETACH), "umount of the old root")
+    os.chdir("/")
+
+
+def socket_in(netns: int, make: Callable[[], socket.socket]) -> socket.socket:
+    """The socket that `make` opens, in another network namespace.
+
+    A socket keeps the namespace that it was made in, and a namespace can be entered by one thread alone: a thread
+    that ends right after it does the work, and the caller stays where it is.
+    """
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        thread.submit(setns, netns, NEWNET).result()
+        return thread.submit(make).result()

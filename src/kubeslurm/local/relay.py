@@ -1,0 +1,55 @@
+"""Carries connections from the cluster's loopback address on the host to addresses inside the cluster."""
+
+import asyncio
+import contextlib
+import socket
+import sys
+from collections.abc import Callable, Iterable
+
+from kubeslurm.local import kernel
+
+Target = tuple[str, int]
+
+
+class Relay:
+    """Listeners in the host's network namespace; connections go out from this process's own."""
+
+    def __init__(self, host_network: int, address: str) -> None:
+        self.host_network = host_network
+        self.address = address
+        self._servers: dict[int, asyncio.Server] = {}
+
+    async def set_ports(self, wanted: dict[int, Callable[[], Iterable[Target]]]) -> None:
+        """Listen on exactly these ports; each has a function that names the targets to try, in order."""
+        for port in self._servers.keys() - wanted.keys():
+            self._servers.pop(port).close()
+        for port in wanted.keys() - self._servers.keys():
+            try:
+                self._servers[port] = await self._listen(port, wanted[port])
+            except OSError as error:  # a program that listens on this port of all addresses
+                print(f"port {port}: {error}", file=sys.stderr, flush=True)  # noqa: T201  its log
+
+    async def _listen(self, port: int, targets: Callable[[], Iterable[Target]]) -> asyncio.Server:
+        async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            for host, number in targets():
+                with contextlib.suppress(OSError, TimeoutError):
+                    async with asyncio.timeout(3):
+                        inner_reader, inner_writer = await asyncio.open_connection(host, number)
+                    await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
+                    return
+            writer.close()
+
+        listener = kernel.socket_in(self.host_network, lambda: socket.create_server((self.address, port), backlog=128))
+        return await asyncio.start_server(carry, sock=listener)
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Copy one direction; half-closed connections stay half-closed, as exec and port-forward need."""
+    with contextlib.suppress(OSError):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+        if writer.can_write_eof():
+            writer.write_eof()
+            return
+    writer.close()

@@ -1,0 +1,131 @@
+"""Runs programs: several side by side, their output kept for error messages, none left behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from pathlib import Path
+
+from kubeslurm.local.errors import LocalError
+
+TAIL = 12  # lines of a failed program's output that are worth showing
+
+
+class Failed(Exception):  # noqa: N818
+    """A program ended badly; carries the end of its output."""
+
+    def __init__(self, argv: Sequence[str], status: int, output: Sequence[str]) -> None:
+        super().__init__(f"{argv[0]} ended with status {status}")
+        self.output = list(output)
+
+    def as_error(self, message: str, remedy: str) -> LocalError:
+        """The same as a sentence for the user, with what the program said."""
+        said = "\n".join(f"    {line}" for line in self.output[-TAIL:])
+        return LocalError(f"{message} It said:\n{said}\n" if said else message, remedy)
+
+
+class Stopped(Exception):  # noqa: N818
+    """The work was called off because another part of it failed."""
+
+
+class Tasks:
+    """The programs of one command. When one part fails or the user interrupts, all are stopped."""
+
+    def __init__(self) -> None:
+        self._running: set[subprocess.Popen[str]] = set()
+        self._guard = threading.Lock()
+        self._stopped = False
+
+    def run(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        on_line: Callable[[str], None] | None = None,
+    ) -> list[str]:
+        """Run to the end and return the lines of stdout and stderr together; raises Failed."""
+        words = [str(word) for word in argv]
+        process = self._start(words, cwd, {**os.environ, **(env or {})})
+        lines: list[str] = []
+        assert process.stdout is not None  # noqa: S101
+        try:
+            for raw in process.stdout:
+                line = raw.rstrip()
+                lines.append(line)
+                if on_line:
+                    on_line(line)
+            status = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+        finally:
+            with self._guard:
+                self._running.discard(process)
+            process.stdout.close()
+        if self._stopped:
+            raise Stopped
+        if status:
+            raise Failed(words, status, lines)
+        return lines
+
+    def _start(self, argv: list[str], cwd: Path | None, env: dict[str, str]) -> subprocess.Popen[str]:
+        with self._guard:
+            if self._stopped:
+                raise Stopped
+            if shutil.which(argv[0]) is None:
+                raise LocalError(f"The program {argv[0]} is not installed.", "Run `kubeslurm local doctor`.")
+            # A session of its own: Ctrl-C reaches us only, and we end the whole group. If we are killed, it ends too.
+            process = subprocess.Popen(
+                ["setpriv", "--pdeathsig=TERM", "--", *argv],
+                cwd=cwd,
+                env=env,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                start_new_session=True,
+            )
+            self._running.add(process)
+            return process
+
+    def together(self, *parts: Callable[[], None]) -> None:
+        """Run the parts side by side; the first failure stops the others and is raised."""
+        with ThreadPoolExecutor(max_workers=max(1, len(parts))) as pool:
+            try:
+                futures = [pool.submit(part) for part in parts]
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                failed = [f.exception() for f in done if f.exception()]
+                if failed:
+                    self.stop()
+            except BaseException:
+                self.stop()
+                raise
+        real = [e for f in futures if (e := f.exception()) and not isinstance(e, Stopped)]
+        if real:
+            raise real[0]
+
+    def stop(self) -> None:
+        """End every running program and start no more."""
+        with self._guard:
+            self._stopped = True
+            running = list(self._running)
+        for process in running:
+            _end(process)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    for sig, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
+        try:
+            os.killpg(process.pid, sig)
+            process.wait(patience)
+        except ProcessLookupError:
+            return
+        except subprocess.TimeoutExpired:
+            continue
+        else:
+            return

@@ -1,0 +1,68 @@
+"""The composition root of the admission server."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.manager import Manager
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection, connect
+from kubeslurm.operator.process import add_servers, kubeconfig
+from kubeslurm.operator.server import Server
+from kubeslurm.operator.settings import SettingsError, WebhookSettings, address
+from kubeslurm.webhooks.app import admission
+from kubeslurm.webhooks.certificates import service_names
+from kubeslurm.webhooks.keeper import Keeper, Place
+from kubeslurm.webhooks.serving import Files, Serving
+
+
+class Admission:
+    """Serves admission reviews as soon as there is a certificate; every replica does, whoever leads."""
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        at = address(settings.server_addr)
+        if at is None:
+            raise SettingsError("the webhook needs a server address: set server-addr to something other than 0.")
+        self.connection = Connection(connect(kubeconfig(settings)))
+        kube = Kube(self.connection, Caches(self.connection), manager="kubeslurm-webhook")
+        self.serving = Serving()
+        self.server = Server(admission(kube), at, tls=self.serving.context)
+        self.manager = Manager()
+        self.manager.add_source("certificates", self._certificates(settings, kube))
+        self.manager.add_source("admission", _Later(self.serving, self.server))
+        add_servers(self.manager, settings, self.connection, self.waiting)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Serves until `stop` is set."""
+        stopping = asyncio.create_task(stop.wait())
+        stopping.add_done_callback(lambda _task: self.manager.stop())
+        try:
+            await self.manager.run()
+        finally:
+            stopping.cancel()
+            await self.connection.close()
+
+    def _certificates(self, settings: WebhookSettings, kube: Kube) -> Any:
+        if not settings.cert_secret:
+            return Files(Path(settings.cert_dir), self.serving)
+        names = service_names(settings.service_name, settings.namespace)
+        place = Place(Key(settings.namespace, settings.cert_secret), names, settings.configuration_name)
+        return Keeper(kube, place, self.serving)
+
+    def waiting(self) -> list[str]:
+        """What readiness waits for."""
+        return [] if self.server.started else ["certificate"]
+
+
+class _Later:
+    """Opens the door once there is a certificate to show."""
+
+    def __init__(self, serving: Serving, server: Server) -> None:
+        self._serving = serving
+        self._server = server
+
+    async def run(self) -> None:
+        await self._serving.wait_loaded()
+        await self._server.run()

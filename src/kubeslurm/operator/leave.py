@@ -1,0 +1,118 @@
+"""What has to happen before the operator is removed: no object may wait for ever for someone who is gone."""
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable
+from typing import Any
+
+import structlog
+
+from kubeslurm.api.kinds import DEPLOYMENT, LEASE, Kind
+from kubeslurm.api.resource import Resource
+from kubeslurm.api.views import Lease
+from kubeslurm.build.names import FINALIZER
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection, connect
+from kubeslurm.kube.errors import Conflict, NotFound
+from kubeslurm.operator.process import StillBusyError, kubeconfig
+from kubeslurm.operator.rbac import served
+from kubeslurm.operator.rivals import LEASE_NAME
+from kubeslurm.operator.settings import LeaveSettings
+
+LOOK = 1.0
+EXPIRED = dt.timedelta(seconds=60)
+log = structlog.get_logger("kubeslurm.operator")
+
+
+class Leave:
+    """Lets deletions under way finish, stops the operator, then releases the objects that stay behind.
+
+    The order matters: a deletion under way may be draining workers, and releasing it would end their jobs; an operator
+    that still runs would take hold of the objects again.
+    """
+
+    def __init__(self, settings: LeaveSettings, kube: Kube) -> None:
+        self._settings = settings
+        self._kube = kube
+
+    async def run(self) -> None:
+        await self._until(self._nothing_under_way, self._settings.wait)
+        await self._stop_operator()
+        released = await self._release()
+        log.info("the operator may be removed; clusters run on without it", released=released)
+
+    async def _nothing_under_way(self) -> str:
+        held = [f"{kind} {Key(*obj.key)}" for kind, obj in await self._held() if obj.deleting]
+        return f"still being deleted: {', '.join(held)}" if held else ""
+
+    async def _stop_operator(self) -> None:
+        key = Key(self._settings.namespace, self._settings.deployment)
+        if await self._kube.get(DEPLOYMENT, key) is None:
+            return
+        await self._kube.patch(DEPLOYMENT, key, {"spec": {"replicas": 0}})
+        await self._until(self._operator_gone, self._settings.wait)
+
+    async def _operator_gone(self) -> str:
+        namespace = self._settings.namespace
+        deployment = await self._kube.get(DEPLOYMENT, Key(namespace, self._settings.deployment))
+        lease = await self._kube.get(LEASE, Key(self._settings.lease_namespace, LEASE_NAME))
+        if deployment is not None and deployment.status.replicas:
+            return "the operator has not stopped yet"
+        return f"{lease.spec.holderIdentity} still leads" if lease and self._is_held(lease) else ""
+
+    def _is_held(self, lease: Lease) -> bool:
+        """A graceful stop gives the Lease back; one that was killed leaves it behind, to expire."""
+        renewed = lease.spec.renewTime
+        return bool(lease.spec.holderIdentity and renewed and dt.datetime.now(dt.UTC) - renewed < EXPIRED)
+
+    async def _release(self) -> int:
+        released: set[tuple[str, tuple[str, str]]] = set()
+        while held := await self._held():
+            for kind, obj in held:
+                try:
+                    await self._kube.remove_finalizer(kind, obj, FINALIZER)
+                    released.add((kind.kind, obj.key))
+                except Conflict:  # changed since it was listed; the next list has it again
+                    log.debug("changed meanwhile", kind=kind.kind, key=str(Key(*obj.key)))
+        return len(released)
+
+    async def _held(self) -> list[tuple[Kind[Any], Resource]]:
+        return [
+            (kind, obj)
+            for kind in served()
+            for namespace in self._settings.namespaces or ("",)
+            for obj in await self._listed(kind, namespace)
+            if FINALIZER in obj.metadata.finalizers
+        ]
+
+    async def _listed(self, kind: Kind[Any], namespace: str) -> list[Any]:
+        try:
+            return await self._kube.list(kind, namespace)
+        except NotFound:  # the definition is gone, and with it every object
+            return []
+
+    async def _until(self, done: Callable[[], Any], seconds: float) -> None:
+        """Looks until nothing is in the way; raises what still is when the time is over."""
+        said = ""
+        try:
+            async with asyncio.timeout(seconds):
+                while obstacle := await done():
+                    if obstacle != said:
+                        log.info("waiting", reason=obstacle)
+                    said = obstacle
+                    await asyncio.sleep(LOOK)
+        except TimeoutError:
+            raise StillBusyError(
+                f"{said}. Let that finish first; or use --no-hooks and remove the finalizer {FINALIZER} by hand."
+            ) from None
+
+
+async def leave(settings: LeaveSettings, _stop: asyncio.Event) -> None:
+    """The process: one pass, then the end."""
+    connection = Connection(connect(kubeconfig(settings)))
+    try:
+        await Leave(settings, Kube(connection, Caches(connection), manager="kubeslurm-leave")).run()
+    finally:
+        await connection.close()

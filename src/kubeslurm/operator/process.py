@@ -1,0 +1,87 @@
+"""What both processes do around their work: settings, logs, probes, signals, and the last words when it fails."""
+
+import asyncio
+import datetime as dt
+import signal
+import ssl
+import sys
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any, Protocol
+
+import structlog
+
+from kubeslurm.kube.connection import ConfigurationError, Connection
+from kubeslurm.kube.leader import LeadershipLost
+from kubeslurm.operator import probes
+from kubeslurm.operator.access import MetricsAccess
+from kubeslurm.operator.rivals import RivalAppearedError
+from kubeslurm.operator.server import Server
+from kubeslurm.operator.settings import Common, SettingsError, address
+from kubeslurm.webhooks import certificates
+from kubeslurm.webhooks.serving import Serving
+
+
+class StillBusyError(Exception):
+    """The operator is still needed, for the objects that the message names."""
+
+
+EXPECTED = (ConfigurationError, SettingsError, LeadershipLost, RivalAppearedError, StillBusyError)
+log = structlog.get_logger("kubeslurm.operator")
+
+
+class Sources(Protocol):
+    """Something that runs servers in the background."""
+
+    def add_source(self, name: str, source: Any) -> None: ...
+
+
+def kubeconfig(settings: Common) -> Path | None:
+    """The file that the settings name, if they name one."""
+    if not settings.kubeconfig:
+        return None
+    file = Path(settings.kubeconfig).expanduser()
+    if not file.is_file():
+        raise SettingsError(f"there is no kubeconfig {file}: name an existing file, or leave it out inside a cluster.")
+    return file
+
+
+def add_servers(target: Sources, settings: Common, connection: Connection, waiting: probes.Waiting) -> None:
+    """Health and metrics, as far as the settings want them."""
+    if at := address(settings.health_addr):
+        target.add_source("health", Server(probes.health(waiting), at))
+    if at := address(settings.metrics_addr):
+        admit = MetricsAccess(connection) if settings.metrics_secure else None
+        tls = self_signed() if settings.metrics_secure else None
+        target.add_source("metrics", Server(probes.metrics(admit), at, tls=tls))
+
+
+def self_signed() -> ssl.SSLContext:
+    """TLS for scrapers, which do not check who signed: the token, not the certificate, is what is guarded."""
+    serving = Serving()
+    bundle = certificates.make(("slurm-operator-metrics",), dt.datetime.now(dt.UTC))
+    serving.take(bundle.cert, bundle.key)
+    return serving.context
+
+
+def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
+    """Runs until the work ends or a signal asks for the stop event; returns the exit status."""
+    return asyncio.run(_guarded(work))
+
+
+async def _guarded(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    try:
+        await work(stop)
+    except EXPECTED as error:
+        log.error("the process ends", reason=str(error))
+        return 1
+    return 0
+
+
+def say(message: str) -> None:
+    """A sentence for whoever started the process, before there are logs."""
+    sys.stderr.write(f"{message}\n")

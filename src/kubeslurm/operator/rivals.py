@@ -1,0 +1,75 @@
+"""Other operators in the same cluster: while one is at work, this one keeps its hands off."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+import structlog
+
+from kubeslurm.api.views import Lease
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.manager import Runnable
+from kubeslurm.engine.store import Store
+
+LEASE_NAME = "slurm-operator"
+LOOK = 1.0
+log = structlog.get_logger("kubeslurm.operator")
+
+
+class RivalAppearedError(Exception):
+    """Another operator started to act on the objects that we serve; the process must end and wait."""
+
+
+class Rivals:
+    """Knows the Leases by which operators, ours and the Go one, say that they are alive in other namespaces.
+
+    A Lease counts as alive for its duration after we saw it change, on our own clock: wall clocks may differ.
+    """
+
+    def __init__(self, leases: Store[Key, Lease], source: Runnable, own: Key, clock: Callable[[], float]) -> None:
+        self.source = source
+        self._leases = leases
+        self._own = own
+        self._clock = clock
+        self._changed: dict[Key, float] = {}
+        leases.subscribe(self._on_change)
+
+    def alive(self) -> Iterator[Lease]:
+        """The Leases, other than our own, whose holders are at work."""
+        now = self._clock()
+        for lease in self._leases:
+            since = now - self._changed.get(Key(*lease.key), float("-inf"))
+            if lease.key != self._own and lease.spec.holderIdentity and since < (lease.spec.leaseDurationSeconds or 15):
+                yield lease
+
+    async def clear(self) -> None:
+        """Returns once no other operator is at work."""
+        await self._leases.wait_synced()
+        said: set[tuple[str, str]] = set()
+        while rivals := list(self.alive()):
+            for rival in rivals:
+                who = (str(Key(*rival.key)), rival.spec.holderIdentity)
+                if who not in said:
+                    log.warning(
+                        "another operator is at work; this one waits until it is gone. Remove one of the two, or give "
+                        "both disjoint namespaces",
+                        lease=who[0],
+                        holder=who[1],
+                    )
+                said.add(who)
+            await asyncio.sleep(LOOK)
+
+    async def run(self) -> None:
+        """Ends the process when another operator starts although we are at work: it does not know of us."""
+        while True:
+            await asyncio.sleep(LOOK)
+            for rival in self.alive():
+                raise RivalAppearedError(
+                    f"{rival.spec.holderIdentity} holds the Lease {Key(*rival.key)} and acts on the same objects: "
+                    "remove one of the two operators, or give both disjoint namespaces"
+                )
+
+    def _on_change(self, key: Key, _old: Lease | None, new: Lease | None) -> None:
+        if new is None:
+            self._changed.pop(key, None)
+        else:
+            self._changed[key] = self._clock()

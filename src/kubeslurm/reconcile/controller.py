@@ -1,0 +1,172 @@
+"""Controller: keeps one cluster's slurmctld, its address and its configuration as declared."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from kubeslurm.api.accounting import Accounting
+from kubeslurm.api.controller import Controller
+from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, NODESET, POD, SECRET, SERVICE, STATEFULSET
+from kubeslurm.api.resource import Resource
+from kubeslurm.api.views import ConfigMap, Pod, Secret
+from kubeslurm.build import controller as build
+from kubeslurm.build import names
+from kubeslurm.build.adoption import settled
+from kubeslurm.build.config import files, referenced
+from kubeslurm.decide.config import TRIAL_PAUSE, Verdict
+from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+from kubeslurm.reconcile import references, status
+from kubeslurm.reconcile.config import ConfigGate
+from kubeslurm.reconcile.delivery import Courier
+from kubeslurm.reconcile.monitor import Monitors
+from kubeslurm.reconcile.observation import Observed, observe, restart_hash
+from kubeslurm.report import controller as report
+from kubeslurm.slurm.clusters import Clusters, SlurmCluster
+from kubeslurm.slurm.errors import SlurmError
+
+
+class ControllerReconciler:
+    """One pass: look, check the configuration, apply the objects, deliver the configuration, report."""
+
+    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, events: Events) -> None:
+        self.kube = kube
+        self.caches = caches
+        self.clusters = clusters
+        self.gate = ConfigGate(kube, caches, events)
+        self.courier = Courier(kube, events)
+        self.monitors = Monitors(kube)
+        self._versions: dict[Key, tuple[str, str]] = {}
+        references.index(caches)
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        controller = self.caches.store(CONTROLLER).get(key)
+        if controller is None:
+            self.courier.forget(key)
+            return None
+        if controller.deleting and await self._released(controller):
+            return None
+        if not controller.deleting:
+            controller = await self.kube.add_finalizer(CONTROLLER, controller, names.FINALIZER)
+
+        seen = observe(self.caches, controller, self.gate.live_conf(controller))
+        slurm = self.clusters.of(key)
+
+        # A configuration reaches the mounted ConfigMap only through this gate.
+        config = self.gate.untouched(controller)
+        if seen.sources is not None:
+            config = await self.gate.admit(controller, files(seen.sources))
+            await self._apply(controller, seen, config.live)
+        conf = self.gate.live_conf(controller)
+        arrival = await self.courier.deliver(controller, config.live, conf, seen.pod, slurm)
+
+        found = report.Seen(
+            check=config.check,
+            wanted=config.wanted,
+            live=config.live,
+            delivery=arrival.step,
+            delivery_trouble=arrival.trouble,
+            missing=seen.missing,
+            pod=seen.pod,
+            reachable=slurm is not None and slurm.snapshot.fresh(),
+            restapis=seen.restapis,
+            version=await self._version(key, seen.pod, slurm),
+            nodes=len(slurm.snapshot.store) if slurm else controller.status.nodes,
+            nodesets=seen.nodesets,
+            now=datetime.now(UTC),
+        )
+        await status.write(self.kube, CONTROLLER, controller, report.status(controller, found))
+        pause = TRIAL_PAUSE if config.check.verdict is Verdict.UNTRIED else arrival.again
+        return Requeue(after=pause) if pause is not None else None
+
+    async def _apply(self, controller: Controller, seen: Observed, live: str) -> None:
+        await self.monitors.keep(controller)
+        if controller.spec.external:
+            return
+        await self.kube.apply(build.service(controller))
+        if live:
+            # Made only once there is a checked configuration to mount; the stamp is that of the very files it mounts.
+            stamps = build.Stamps(
+                slurm_key=seen.stamps.slurm_key,
+                jwt_key=seen.stamps.jwt_key,
+                restart=restart_hash(self.gate.live_conf(controller)),
+            )
+            current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
+            await self.kube.apply(settled(build.statefulset(controller, stamps), current))
+
+    async def _released(self, controller: Controller) -> bool:
+        """Lets a deleted Controller go once no NodeSet needs its slurmctld for draining."""
+        forced = controller.metadata.annotations.get(names.FORCE_DELETE) == "true"
+        if references.nodesets(self.caches, Key(*controller.key)) and not forced:
+            return False
+        await self.kube.remove_finalizer(CONTROLLER, controller, names.FINALIZER)
+        return True
+
+    async def _version(self, key: Key, pod: Pod | None, slurm: SlurmCluster | None) -> str:
+        """The release of slurmctld, asked for once per container."""
+        if slurm is None or not slurm.snapshot.fresh():
+            return ""
+        container = pod.container_status(names.SLURMCTLD) if pod else None
+        instance = container.containerID if container else "external"
+        known, version = self._versions.get(key, ("", ""))
+        if known != instance or not version:
+            try:
+                version = await slurm.client.release()
+            except SlurmError:
+                return ""
+            self._versions[key] = (instance, version)
+        return version
+
+    def watch(self, workers: Workers) -> None:
+        """Says which changes concern which Controller."""
+        workers.watch(self.caches.store(CONTROLLER), lambda obj: (Key(*obj.key),))
+        workers.watch(self.caches.store(NODESET), lambda obj: (Key(*obj.controller_key),))
+        workers.watch(self.caches.store(ACCOUNTING), self._of_accounting)
+        workers.watch(self.caches.store(SECRET), self._of_secret)
+        workers.watch(self.caches.store(CONFIGMAP), self._of_configmap)
+        workers.watch(self.caches.store(POD), _of_pod)
+        workers.watch(self.caches.store(SERVICE), references.owner(CONTROLLER))
+        workers.watch(self.caches.store(STATEFULSET), references.owner(CONTROLLER))
+        self.clusters.on_start(lambda cluster: _follow(workers, cluster))
+
+    def _of_accounting(self, accounting: Accounting) -> Iterable[Key]:
+        for controller in self._in_namespace(accounting):
+            if controller.spec.accountingRef and controller.spec.accountingRef.name == accounting.name:
+                yield Key(*controller.key)
+
+    def _of_secret(self, secret: Secret) -> Iterable[Key]:
+        for controller in self._in_namespace(secret):
+            refs = (controller.spec.slurmKeyRef, controller.spec.jwt_ref)
+            if secret.name in {ref.name for ref in refs if ref}:
+                yield Key(*controller.key)
+
+    def _of_configmap(self, configmap: ConfigMap) -> Iterable[Key]:
+        yield from references.owner(CONTROLLER)(configmap)
+        for controller in self._in_namespace(configmap):
+            if configmap.name in referenced(controller):
+                yield Key(*controller.key)
+
+    def _in_namespace(self, obj: Resource) -> Iterable[Controller]:
+        return (each for each in self.caches.store(CONTROLLER) if each.namespace == obj.namespace)
+
+
+def _of_pod(pod: Pod) -> Iterable[Key]:
+    labels = pod.metadata.labels
+    if labels.get(names.LABEL_NAME) == names.SLURMCTLD:
+        yield Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))
+    if trial := labels.get(names.LABEL_TRIAL):
+        yield Key(pod.namespace, trial)
+
+
+def _follow(workers: Workers, cluster: SlurmCluster) -> None:
+    """Looks again when Slurm comes or goes, and when a node does."""
+    cluster.snapshot.on_health(lambda: workers.enqueue(cluster.key))
+
+    def on_node(_name: str, old: object | None, new: object | None) -> None:
+        if old is None or new is None:
+            workers.enqueue_after(cluster.key, 1.0)
+
+    cluster.snapshot.store.subscribe(on_node)

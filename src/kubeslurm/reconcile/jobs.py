@@ -1,0 +1,100 @@
+"""The running jobs of each Slurm cluster: which nodes they hold, since when, until when."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+import msgspec
+
+from kubeslurm.engine.key import Key
+from kubeslurm.slurm import hostlist
+from kubeslurm.slurm.clusters import SlurmCluster
+from kubeslurm.slurm.models import Job
+
+EVERY = 5.0
+# A running job's limit may be changed, so even an old acquaintance is asked again now and then.
+REREAD = 300.0
+AT_ONCE = 64
+FOREVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+ON_NODES = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT"})
+
+
+class Entry(msgspec.Struct):
+    """A job as it was last read, with its nodes spelt out."""
+
+    job: Job
+    nodes: frozenset[str]
+    read_at: float
+
+
+class Ledger:
+    """The jobs of one cluster, read one by one as they appear: the full job list is never asked for."""
+
+    def __init__(self, slurm: SlurmCluster, clock: Callable[[], float]) -> None:
+        self._slurm = slurm
+        self._clock = clock
+        self._entries: dict[int, Entry] = {}
+        self._asked_at = float("-inf")
+        self._lock = asyncio.Lock()
+        self.complete = False
+
+    async def update(self, *, within: float = EVERY) -> None:
+        """Makes sure that the ledger is no older than that; raises SlurmError when Slurm does not answer."""
+        async with self._lock:
+            now = self._clock()
+            if now - self._asked_at < within:
+                return
+            states = await self._slurm.client.jobs_state()
+            running = {each.job_id for each in states if not ON_NODES.isdisjoint(each.state)}
+            self._entries = {number: entry for number, entry in self._entries.items() if number in running}
+            due = [number for number in sorted(running) if self._is_due(number, now)]
+            for number in due[:AT_ONCE]:
+                job = await self._slurm.client.job(number)
+                if job is not None:
+                    self._entries[number] = Entry(job, frozenset(hostlist.expand(job.nodes)), now)
+            self.complete = len(due) <= AT_ONCE
+            self._asked_at = now if self.complete else float("-inf")
+
+    def on(self, node: str) -> list[Job]:
+        """The jobs that hold a node."""
+        return [entry.job for entry in self._entries.values() if node in entry.nodes]
+
+    def deadlines(self, nodes: Iterable[str]) -> dict[str, str]:
+        """When the last job on each node must have ended, for nodes that have one."""
+        wanted = frozenset(nodes)
+        ends: dict[str, datetime] = {}
+        for entry in self._entries.values():
+            for node in entry.nodes & wanted:
+                ends[node] = max(ends.get(node, _end(entry.job)), _end(entry.job))
+        return {node: end.strftime("%Y-%m-%dT%H:%M:%SZ") for node, end in ends.items()}
+
+    def _is_due(self, number: int, now: float) -> bool:
+        entry = self._entries.get(number)
+        return entry is None or not entry.nodes or now - entry.read_at >= REREAD
+
+
+class Ledgers:
+    """One ledger per cluster, shared by its NodeSets."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._ledgers: dict[Key, tuple[SlurmCluster, Ledger]] = {}
+
+    def of(self, slurm: SlurmCluster) -> Ledger:
+        known = self._ledgers.get(slurm.key)
+        if known is None or known[0] is not slurm:
+            known = self._ledgers[slurm.key] = (slurm, Ledger(slurm, self._clock))
+        return known[1]
+
+
+def started_at(job: Job) -> datetime | None:
+    seconds = job.start_time.value
+    return datetime.fromtimestamp(seconds, UTC) if seconds else None
+
+
+def _end(job: Job) -> datetime:
+    start, limit = job.start_time.value, job.time_limit.value
+    if start is None or limit is None:
+        return FOREVER
+    return datetime.fromtimestamp(min(start + limit * 60, FOREVER.timestamp()), UTC)

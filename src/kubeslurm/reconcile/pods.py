@@ -1,0 +1,239 @@
+"""The acts of a NodeSet's pass, in the order in which they are safe."""
+
+import time
+from collections.abc import Callable, Collection, Iterable
+
+import msgspec
+
+from kubeslurm.api.controller import Controller
+from kubeslurm.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.build import claims, identity, names, worker, workers_shared
+from kubeslurm.build.identity import Slot
+from kubeslurm.decide import sync
+from kubeslurm.decide.facts import Worker
+from kubeslurm.decide.placement import Fit
+from kubeslurm.decide.plan import Plan, Policy
+from kubeslurm.decide.scale import SCALE_IN
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.limit import Backoff
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.errors import AlreadyExists, NotFound
+from kubeslurm.kube.events import Events
+from kubeslurm.reconcile import crowd
+from kubeslurm.reconcile.jobs import Ledgers
+from kubeslurm.reconcile.observe import View
+from kubeslurm.reconcile.removal import Outcome, Removal, Request
+from kubeslurm.reconcile.slurm_nodes import SlurmNodes
+from kubeslurm.report import pod as report
+from kubeslurm.slurm.errors import SlurmError
+from kubeslurm.slurm.models import NodeUpdate
+
+FIRST_REST, LONGEST_REST = 1.0, 900.0
+
+
+class Rest(msgspec.Struct):
+    """How long a slot whose workers keep failing is left alone."""
+
+    backoff: Backoff
+    until: float = 0.0
+
+
+class Pods:
+    """Marks, drains, removes and creates workers."""
+
+    def __init__(
+        self,
+        kube: Kube,
+        events: Events,
+        watched_conditions: frozenset[str],
+        domain: str,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._kube = kube
+        self._events = events
+        self._watched = watched_conditions
+        self._domain = domain
+        self._clock = clock
+        self._ledgers = Ledgers(clock)
+        self._nodes = SlurmNodes(kube, self._ledgers)
+        self._removal = Removal(kube, clock)
+        self._rests: dict[tuple[str, str], Rest] = {}
+
+    def policy(self, nodeset: NodeSet, view: View) -> Policy:
+        """What the decision must know besides the objects."""
+        now, uid = self._clock(), nodeset.metadata.uid
+        for each in view.seen.workers:
+            if each.ready:
+                self._rests.pop((uid, each.slurm_name), None)
+        return Policy(
+            tolerations=worker.tolerations(nodeset),
+            watched_conditions=self._watched,
+            absences=view.absences,
+            pins=_pins(nodeset, view),
+            forced=_is_forced(nodeset),
+            resting=frozenset(name for (owner, name), rest in self._rests.items() if owner == uid and rest.until > now),
+        )
+
+    async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> None:
+        """Writes what pods need before they can start, and the history of their template."""
+        for tree in workers_shared.objects(tuple(siblings) or (nodeset,), nodeset.spec.controllerRef.name):
+            await self._kube.apply(tree)
+        if nodeset.deleting:
+            return
+        if ssh_config := workers_shared.ssh_config(nodeset):
+            await self._kube.apply(ssh_config)
+        choice = view.revision
+        if choice.create is not None:
+            await self._kube.create(choice.create)
+        if choice.renumber is not None:
+            name, number = choice.renumber
+            await self._kube.patch(CONTROLLER_REVISION, Key(nodeset.namespace, name), {"revision": number})
+        for name in choice.drop:
+            await self._kube.delete(CONTROLLER_REVISION, Key(nodeset.namespace, name))
+
+    async def mark(self, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
+        """Writes to each pod what changed, in one patch; why it is drained is on record before Slurm hears of it."""
+        shown = report.View(
+            nodeset=nodeset, now=view.seen.now, known=view.seen.known, deadlines=await self._deadlines(view)
+        )
+        leaving = {each.name for each in plan.remove}
+        patches = []
+        for each in view.seen.workers:
+            patch = report.patch(each, plan.holds.get(each.name), shown)
+            if patch is not None and not (each.name in leaving and _is_done_with(each, plan)):
+                patches.append((each, patch))
+
+        async def write(item: tuple[Worker, report.Patch]) -> None:
+            each, patch = item
+            try:
+                await self._kube.patch(POD, Key(*each.pod.key), patch, type="strategic", subresource="status")
+            except NotFound:
+                return
+
+        return await crowd.each(patches, write)
+
+    async def tell_slurm(self, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
+        """Drains, resumes, fences, and forgets nodes whose pod is gone."""
+        slurm = view.slurm
+        if slurm is None or not view.seen.known:
+            return ()
+        changes = dict(plan.changes)
+        verdicts = await self._nodes.judge(slurm, plan.suspects)
+        for each in plan.suspects:
+            if verdicts.get(each.name) is False:  # its jobs are younger than its slurmd: nothing was lost
+                comment = NodeUpdate(comment=sync.pod_info(nodeset, each).text)
+                changes[each.slurm_name] = sync.merged([changes.get(each.slurm_name), comment]) or comment
+        troubles = await self._nodes.update(slurm, changes)
+        troubles += await self._nodes.fence_orphans(slurm, plan.records.fence)
+        troubles += await self._nodes.delete(slurm, plan.records.delete)
+        if plan.overdue:
+            requeue = bool(nodeset.spec.drain and nodeset.spec.drain.policy == "Requeue")
+            self._events.warning(
+                nodeset, "DrainDeadline", f"ending the jobs on {', '.join(plan.overdue)}: drain.deadline"
+            )
+            troubles += await self._nodes.end_jobs(slurm, plan.overdue, requeue=requeue)
+        return troubles
+
+    async def remove(self, nodeset: NodeSet, view: View, plan: Plan) -> Outcome:
+        """Offers workers that should go to the gate."""
+        wanted = (*plan.remove, *plan.restart)
+        if not wanted:
+            return Outcome()
+        outcome = await self._removal.remove(
+            Request(
+                owner=nodeset.metadata.uid,
+                workers=wanted,
+                slurm=view.slurm,
+                absences=view.absences,
+                forced=_is_forced(nodeset),
+            )
+        )
+        for each in wanted:
+            if each.finished and each.name in outcome.removed:
+                self._rest(nodeset.metadata.uid, each.slurm_name)
+        await self._release_claims(nodeset, [each for each in plan.remove if each.name in outcome.removed], plan)
+        if outcome.removed:
+            self._events.normal(nodeset, "SuccessfulDelete", f"deleted {_words(outcome.removed)}")
+        return outcome
+
+    async def create(self, controller: Controller, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
+        """Creates missing workers."""
+        created: list[str] = []
+
+        async def make(slot: Slot) -> None:
+            for claim in claims.objects(nodeset, slot):
+                await self._ensure(claim)
+            tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.ssh, self._domain)
+            try:
+                made = await self._kube.create(tree)
+            except AlreadyExists:
+                # Not ours, or not seen yet: look, so that the next pass knows.
+                await self._kube.get(POD, Key(nodeset.namespace, identity.pod_name(nodeset, slot)))
+                return
+            created.append(str(made["metadata"]["name"]))
+
+        troubles = await crowd.each(plan.create, make)
+        if created:
+            self._events.normal(nodeset, "SuccessfulCreate", f"created {_words(created)}")
+        return troubles
+
+    async def _release_claims(self, nodeset: NodeSet, gone: Iterable[Worker], plan: Plan) -> None:
+        """Hands the claims of scaled-in workers to their pods, with which they then go; others keep theirs."""
+        if nodeset.spec.retention.whenScaled != "Delete":
+            return
+        for each in gone:
+            if plan.condemned.get(each.name) != SCALE_IN:
+                continue
+            for name in claims.mounted(nodeset, each.pod):
+                owner = claims.owned_by(each.pod)
+                await self._kube.patch(PERSISTENT_VOLUME_CLAIM, Key(nodeset.namespace, name), owner)
+
+    async def _ensure(self, claim: Tree) -> None:
+        try:
+            await self._kube.create(claim)
+        except AlreadyExists:
+            return
+
+    async def _deadlines(self, view: View) -> dict[str, str] | None:
+        """When the jobs on each worker end; None keeps what the pods say."""
+        slurm = view.slurm
+        if slurm is None or not view.seen.known:
+            return None
+        busy = [each.slurm_name for each in view.seen.workers if each.node is not None and each.node.busy]
+        if not busy:
+            return {}
+        ledger = self._ledgers.of(slurm)
+        try:
+            await ledger.update()
+        except SlurmError:
+            return None
+        return ledger.deadlines(busy) if ledger.complete else None
+
+    def _rest(self, uid: str, slurm_name: str) -> None:
+        rest = self._rests.setdefault((uid, slurm_name), Rest(Backoff(FIRST_REST, LONGEST_REST)))
+        rest.until = self._clock() + rest.backoff.next()
+
+
+def _is_done_with(each: Worker, plan: Plan) -> bool:
+    """Whether the pod already says why it goes, or cannot matter any more: then it is not worth another write."""
+    return each.finished or each.never_started or each.cause == plan.condemned.get(each.name)
+
+
+def _is_forced(nodeset: NodeSet) -> bool:
+    return nodeset.deleting and nodeset.metadata.annotations.get(names.FORCE_DELETE) == "true"
+
+
+def _pins(nodeset: NodeSet, view: View) -> dict[int, str]:
+    if not nodeset.spec.pinToNode:
+        return {}
+    fit = Fit(nodeset)
+    fitting = {host.name for host in view.seen.hosts if fit.may_start(host)}
+    return {int(ordinal): node for ordinal, node in (nodeset.status.ordinalToNode or {}).items() if node in fitting}
+
+
+def _words(found: Collection[str]) -> str:
+    listed = sorted(found)
+    more = f" and {len(listed) - 8} more" if len(listed) > 8 else ""
+    return f"{len(listed)} workers: {', '.join(listed[:8])}{more}" if len(listed) > 1 else f"worker {listed[0]}"

@@ -1,0 +1,108 @@
+"""The one gate through which a worker pod may be deleted."""
+
+import time
+from collections.abc import Callable, Iterable
+
+import msgspec
+
+from kubeslurm.api.kinds import POD
+from kubeslurm.decide.facts import Worker
+from kubeslurm.decide.health import ABSENCES
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.limit import Bucket
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.errors import Conflict
+from kubeslurm.reconcile import crowd
+from kubeslurm.slurm.clusters import SlurmCluster
+from kubeslurm.slurm.errors import SlurmError
+from kubeslurm.slurm.models import Node
+
+# Removing workers that Slurm does not know rests on what is missing, not on what was said: slowly, one after the other.
+ABSENT_EVERY = 20.0
+
+
+class Request(msgspec.Struct, frozen=True):
+    """Workers of one NodeSet that should go, and what may be known about them."""
+
+    owner: str
+    workers: tuple[Worker, ...]
+    slurm: SlurmCluster | None
+    absences: dict[str, int]  # Slurm node -> full lists in a row without it
+    forced: bool = False
+
+
+class Outcome(msgspec.Struct):
+    """What became of a request: pods deleted, and why the others stay."""
+
+    removed: list[str] = msgspec.field(default_factory=list)
+    refused: dict[str, str] = msgspec.field(default_factory=dict)
+    errors: tuple[str, ...] = ()
+
+
+class Removal:
+    """Deletes a worker pod only on proof that no job is there.
+
+    The proof is a fresh "drained" for that very node, read singly here; or that no job can be there: slurmd never
+    started, the pod has ended, or Slurm has not known the node for several full lists. In doubt the pod stays.
+    """
+
+    def __init__(self, kube: Kube, clock: Callable[[], float] = time.monotonic) -> None:
+        self._kube = kube
+        self._clock = clock
+        self._budgets: dict[str, Bucket] = {}
+
+    async def remove(self, request: Request) -> Outcome:
+        """Deletes those workers for which the gate opens."""
+        outcome = Outcome()
+
+        async def attempt(worker: Worker) -> None:
+            pod = await self._kube.get(POD, Key(*worker.pod.key))
+            if pod is None or pod.deleting or pod.metadata.uid != worker.pod.metadata.uid:
+                return
+            objection = await self._objection(Worker(pod=pod), request)
+            if objection:
+                outcome.refused[worker.name] = objection
+                return
+            try:
+                await self._kube.delete(POD, Key(*pod.key), uid=pod.metadata.uid)
+            except Conflict:
+                return  # another pod under the same name: not the one that was judged
+            outcome.removed.append(worker.name)
+
+        outcome.errors = await crowd.each(request.workers, attempt)
+        return outcome
+
+    def forget(self, owners: Iterable[str]) -> None:
+        for owner in owners:
+            self._budgets.pop(owner, None)
+
+    async def _objection(self, worker: Worker, request: Request) -> str:
+        """Why the pod must stay; empty when it may go."""
+        if request.forced or worker.forced or worker.finished or worker.never_started:
+            return ""
+        if request.slurm is None:
+            return "Slurm cannot be asked: the cluster has no RestApi that answers"
+        if not worker.slurm_name:
+            return f"the Slurm node of pod {worker.name} is not known yet"
+        try:
+            node = (await request.slurm.snapshot.refresh([worker.slurm_name]))[worker.slurm_name]
+        except SlurmError as error:
+            return f"Slurm cannot be asked about node {worker.slurm_name}: {error}"
+        return _doubt(node, worker) if node is not None else self._absence(worker, request)
+
+    def _absence(self, worker: Worker, request: Request) -> str:
+        if request.absences.get(worker.slurm_name, 0) < ABSENCES:
+            return f"Slurm does not know node {worker.slurm_name}; waiting until several lists agree"
+        budget = self._budgets.get(request.owner)
+        if budget is None:
+            budget = self._budgets[request.owner] = Bucket(1 / ABSENT_EVERY, 1.0, self._clock)
+        return "" if budget.allow() else "workers that Slurm does not know are removed one after the other"
+
+
+def _doubt(node: Node, worker: Worker) -> str:
+    if node.drained:
+        return ""
+    state = "+".join(node.state)
+    if node.busy:
+        return f"node {node.name} of pod {worker.name} still runs jobs ({state})"
+    return f"node {node.name} of pod {worker.name} is not drained yet ({state})"

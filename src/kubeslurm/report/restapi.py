@@ -1,0 +1,59 @@
+"""The status of a RestApi: how many slurmrestd answer."""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.restapi import RestApi
+from kubeslurm.api.views import Deployment, Pod
+from kubeslurm.build import names
+from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
+from kubeslurm.report.pods import pod_trouble
+
+
+def status(
+    restapi: RestApi, deployment: Deployment | None, pods: Iterable[Pod], blocked: Finding | None, now: datetime
+) -> Tree:
+    """The whole status; `blocked` is what keeps the pods from being made."""
+    replicas = deployment.status.replicas if deployment else 0
+    ready = deployment.status.readyReplicas if deployment else 0
+    summary = sum_up(
+        trouble=blocked if blocked and blocked.type == "Degraded" else _trouble(pods),
+        waiting=blocked if blocked and blocked.type == "Progressing" else _waiting(restapi, ready),
+        ready=ready > 0 or restapi.spec.replicas == 0,
+        message=f"{ready} of {restapi.spec.replicas} slurmrestd are ready",
+    )
+    return {
+        "observedGeneration": restapi.metadata.generation,
+        "replicas": replicas,
+        "readyReplicas": ready,
+        "conditions": conditions(restapi.status.conditions, summary, generation=restapi.metadata.generation, now=now),
+    }
+
+
+def no_controller(name: str) -> Finding:
+    return trouble(Reason.CONTROLLER_MISSING, f"Controller {name} does not exist: create it, or correct controllerRef")
+
+
+def no_config(name: str) -> Finding:
+    return waiting(Reason.WAITING_FOR_CONFIG, f"waiting for the first checked configuration of Controller {name}")
+
+
+def invalid(message: str) -> Finding:
+    return trouble(Reason.INVALID, message)
+
+
+def _trouble(pods: Iterable[Pod]) -> Finding | None:
+    return next((wrong for pod in pods if not pod.deleting and (wrong := pod_trouble(pod))), None)
+
+
+def _waiting(restapi: RestApi, ready: int) -> Finding | None:
+    if restapi.deleting:
+        message = (
+            "NodeSets of this cluster still need it to drain their workers: delete them, "
+            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
+        )
+        return waiting(Reason.DELETION_HELD, message)
+    if ready < restapi.spec.replicas:
+        return waiting(Reason.STARTING, f"{ready} of {restapi.spec.replicas} slurmrestd are ready")
+    return None

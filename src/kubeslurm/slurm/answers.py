@@ -1,0 +1,79 @@
+"""What an HTTP answer of slurmrestd means. Slurm's status codes alone do not tell."""
+
+import msgspec
+
+from kubeslurm.slurm.errors import NotFound, Refused, SlurmError, Unauthorized, Unreachable
+
+UNKNOWN_NODE = 2018
+BUSY_NODE = 2016
+UNKNOWN_JOB = 2017
+BAD_TRANSITION = 2180
+BAD_CREDENTIAL = 1007
+ALREADY_OVER = 2021
+# slurmctld could not be reached, is shutting down, or hangs, seen through slurmrestd.
+_CONTROLLER_AWAY = frozenset({*range(1800, 1810), 5004})
+_MISSING = frozenset({UNKNOWN_NODE, UNKNOWN_JOB})
+
+
+class Fault(msgspec.Struct, frozen=True):
+    """One entry of `errors` or `warnings`."""
+
+    error_number: int = 0
+    error: str = ""
+    description: str = ""
+    source: str = ""
+
+    @property
+    def text(self) -> str:
+        return ": ".join(dict.fromkeys(part for part in (self.error, self.description) if part)) or "no reason given"
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """What every answer carries beside its payload."""
+
+    errors: tuple[Fault, ...] = ()
+    warnings: tuple[Fault, ...] = ()
+
+
+def judge(method: str, status: int, body: bytes) -> SlurmError | None:
+    """The failure that an answer stands for, or None when the call did what was asked."""
+    envelope = _envelope(body)
+    if status in (401, 403, 511):
+        return Unauthorized(_first(envelope, "Slurm did not accept the token"))
+    if status == 404:
+        return NotFound(_first(envelope, "slurmrestd does not serve this address"))
+    if envelope is None:
+        return None if status == 304 else Unreachable(f"slurmrestd answered {status} without a readable body")
+    if envelope.errors:
+        return _failure(status, envelope.errors[0])
+    if status >= 500:
+        return Unreachable(f"slurmrestd answered {status}")
+    if status >= 400:
+        return Refused(0, f"slurmrestd answered {status}")
+    # A field of the wrong type is dropped with a warning and status 200: the write did not do what we meant.
+    if method != "GET" and envelope.warnings:
+        return Refused(0, f"Slurm ignored a part of the request: {envelope.warnings[0].text}")
+    return None
+
+
+def _failure(status: int, fault: Fault) -> SlurmError:
+    number = fault.error_number
+    if number == BAD_CREDENTIAL:
+        return Unauthorized(fault.text)
+    if number in _CONTROLLER_AWAY or status in (502, 503, 504):
+        return Unreachable(f"slurmctld does not answer: {fault.text}")
+    # A read of an unknown node answers 200 with error 0, "No error".
+    if number in _MISSING or (status == 200 and number == 0):
+        return NotFound(fault.text)
+    return Refused(number, fault.text)
+
+
+def _envelope(body: bytes) -> Envelope | None:
+    try:
+        return msgspec.json.decode(body, type=Envelope)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+
+
+def _first(envelope: Envelope | None, otherwise: str) -> str:
+    return envelope.errors[0].text if envelope and envelope.errors else otherwise

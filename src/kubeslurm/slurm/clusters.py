@@ -1,0 +1,114 @@
+"""All Slurm clusters that the operator serves, by the key of their Controller."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import httpx2
+import structlog
+
+from kubeslurm.engine.key import Key
+from kubeslurm.slurm import tokens
+from kubeslurm.slurm.client import SlurmClient
+from kubeslurm.slurm.snapshot import Snapshot
+from kubeslurm.slurm.transport import Transport
+
+log = structlog.get_logger(__name__)
+
+
+class OwnToken:
+    """The operator's own token, minted anew before it runs out and when the key changes."""
+
+    def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
+        self._key = key
+        self._clock = clock
+        self._token = ""
+        self._renew_at = 0.0
+
+    def __call__(self) -> str:
+        now = self._clock()
+        if not self._token or now >= self._renew_at:
+            lifetime = tokens.OWN_LIFETIME
+            self._token = tokens.mint(self._key, tokens.OWN_USER, now=now, lifetime=lifetime)
+            self._renew_at = now + tokens.RENEW_AT * lifetime
+        return self._token
+
+    def rotate(self, key: bytes) -> None:
+        """Signs with another key from now on."""
+        if key != self._key:
+            self._key = key
+            self._token = ""
+
+
+class SlurmCluster:
+    """One Slurm cluster: how to ask it, and what it last said."""
+
+    def __init__(
+        self, key: Key, servers: Sequence[str], jwt_key: bytes, *, http: httpx2.AsyncBaseTransport | None = None
+    ) -> None:
+        self.key = key
+        self.token = OwnToken(jwt_key)
+        self.client = SlurmClient(Transport(servers, self.token, http=http))
+        self.snapshot = Snapshot(self.client)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.get_running_loop().create_task(self.snapshot.run(), name=f"slurm snapshot {self.key}")
+            self._task.add_done_callback(_report_death)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+            self._task = None
+        await self.client.close()
+
+
+class Clusters:
+    """Registry of running clusters; the Controller's reconciler keeps it right."""
+
+    def __init__(self, *, http: httpx2.AsyncBaseTransport | None = None) -> None:
+        self._clusters: dict[Key, SlurmCluster] = {}
+        self._listeners: list[Callable[[SlurmCluster], None]] = []
+        self._http = http
+
+    def of(self, key: Key) -> SlurmCluster | None:
+        """The cluster of a Controller, or None while no slurmrestd is known for it."""
+        return self._clusters.get(key)
+
+    def __iter__(self) -> Iterator[SlurmCluster]:
+        return iter(tuple(self._clusters.values()))
+
+    def on_start(self, listener: Callable[[SlurmCluster], None]) -> None:
+        """Calls back once for every cluster that is served, now and later: the place to watch its snapshot."""
+        self._listeners.append(listener)
+        for cluster in self:
+            listener(cluster)
+
+    def update(self, key: Key, servers: Sequence[str], jwt_key: bytes) -> SlurmCluster:
+        """Serves the cluster from now on through these slurmrestd (base URLs) with tokens of this key."""
+        cluster = self._clusters.get(key)
+        if cluster is None:
+            cluster = self._clusters[key] = SlurmCluster(key, servers, jwt_key, http=self._http)
+            for listener in self._listeners:
+                listener(cluster)
+            cluster.start()
+        else:
+            cluster.client.transport.use(servers)
+            cluster.token.rotate(jwt_key)
+        return cluster
+
+    async def remove(self, key: Key) -> None:
+        """Stops serving a cluster."""
+        cluster = self._clusters.pop(key, None)
+        if cluster is not None:
+            await cluster.stop()
+
+    async def close(self) -> None:
+        await asyncio.gather(*(self.remove(key) for key in tuple(self._clusters)))
+
+
+def _report_death(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("the Slurm poller ended", task=task.get_name(), error=repr(task.exception()))

@@ -1,0 +1,90 @@
+"""Slurm's configuration text, line by line, the way slurmctld reads it."""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+_PAIR = re.compile(r"""\s*([^\s=+\-/*]+)\s*([+\-/*]?)=\s*(?:"([^"]*)"|'([^']*)'|(\S*))""")
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """`Key=Value` in the user's spelling; `key` is the lower-case form to compare with."""
+
+    name: str
+    value: str
+    added: bool = False
+
+    @property
+    def key(self) -> str:
+        return self.name.lower()
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One logical line: the pairs on it, and what could not be read as pairs."""
+
+    line: int
+    pairs: tuple[Pair, ...]
+    rest: str = ""
+
+    @property
+    def first(self) -> Pair | None:
+        return self.pairs[0] if self.pairs else None
+
+    def get(self, key: str) -> str | None:
+        """The value of a pair on this line, by its name in any case."""
+        return next((pair.value for pair in reversed(self.pairs) if pair.key == key.lower()), None)
+
+
+def logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with comments cut and continuations joined, each with the number of its first line."""
+    joined, start = "", 0
+    for number, raw in enumerate(text.splitlines(), start=1):
+        line = _without_comment(raw).rstrip()
+        start = start or number
+        if line.endswith("\\"):
+            joined += line[:-1]
+            continue
+        joined += line
+        if joined.strip():
+            yield start, joined.strip()
+        joined, start = "", 0
+    if joined.strip():
+        yield start, joined.strip()
+
+
+def parse(text: str) -> list[Entry]:
+    """Every logical line of a `Key=Value` file, in order."""
+    return [_entry(number, line) for number, line in logical_lines(text)]
+
+
+def values(entries: list[Entry]) -> dict[str, str]:
+    """Single-valued settings by lower-case key: as in Slurm the last one wins, and `+=` adds to what came before."""
+    result: dict[str, str] = {}
+    for entry in entries:
+        for pair in entry.pairs:
+            before = result.get(pair.key)
+            result[pair.key] = f"{before},{pair.value}" if pair.added and before else pair.value
+    return result
+
+
+def _entry(number: int, line: str) -> Entry:
+    word = line.split(None, 1)
+    if word[0].lower() == "include" and len(word) == 2 and not word[1].startswith("="):
+        return Entry(line=number, pairs=(Pair(name="Include", value=word[1]),))
+    pairs: list[Pair] = []
+    position = 0
+    while match := _PAIR.match(line, position):
+        value = next((part for part in match.group(3, 4, 5) if part is not None), "")
+        pairs.append(Pair(name=match[1], value=value, added=match[2] == "+"))
+        position = match.end()
+    return Entry(line=number, pairs=tuple(pairs), rest=line[position:].strip())
+
+
+def _without_comment(line: str) -> str:
+    escaped = False
+    for position, char in enumerate(line):
+        if char == "#" and not escaped:
+            return line[:position]
+        escaped = char == "\\"
+    return line

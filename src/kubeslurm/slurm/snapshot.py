@@ -1,0 +1,131 @@
+"""The one view of a Slurm cluster's nodes that all controllers share, kept current by polling."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from kubeslurm.engine.store import Store
+from kubeslurm.slurm.client import SlurmClient
+from kubeslurm.slurm.errors import SlurmError
+from kubeslurm.slurm.models import Node
+
+INTERVAL = 0.5
+# After a full list the poller rests for a multiple of what it cost: at most a sixth of slurmctld's time is taken.
+REST = 5.0
+LONGEST_RETRY = 5.0
+FRESH = 5.0
+# A full list now and then even if nothing changed: absence is only ever concluded from full lists.
+FULL_EVERY = 30.0
+REMEMBERED_LISTS = 64
+
+
+class Snapshot:
+    """Nodes as last seen, with their age. Errors make it stale, never empty."""
+
+    def __init__(self, client: SlurmClient, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.store: Store[str, Node] = Store(key=lambda node: node.name)
+        self.failure = "Slurm has not been asked yet"
+        self._client = client
+        self._clock = clock
+        self._last_update: int | None = None
+        self._confirmed: float | None = None
+        self._failures = 0
+        self._lists: deque[float] = deque(maxlen=REMEMBERED_LISTS)
+        self._seen: dict[str, float] = {}
+        self._single: dict[str, float] = {}
+        self._cost = 0.0
+        self._health: list[Callable[[], None]] = []
+
+    def age(self, now: float | None = None) -> float:
+        """Seconds since the last answer that confirmed the snapshot; infinite before the first."""
+        moment = self._clock() if now is None else now
+        return float("inf") if self._confirmed is None else moment - self._confirmed
+
+    def fresh(self, now: float | None = None, within: float = FRESH) -> bool:
+        """Whether the snapshot may be trusted for a decision that cannot be undone."""
+        return self._failures == 0 and self.age(now) <= max(within, 2 * REST * self._cost)
+
+    def get(self, name: str) -> Node | None:
+        return self.store.get(name)
+
+    def absences(self, name: str, since: float = float("-inf")) -> int:
+        """How many full lists in a row, all asked for after `since`, did not have the node."""
+        seen = self._seen.get(name, float("-inf"))
+        return 0 if name in self.store else sum(1 for asked in self._lists if asked >= since and asked > seen)
+
+    def on_health(self, listener: Callable[[], None]) -> None:
+        """Calls back whenever Slurm becomes unreachable or reachable again."""
+        self._health.append(listener)
+
+    async def run(self) -> None:
+        """Polls until cancelled."""
+        while True:
+            pause = await self.poll()
+            await asyncio.sleep(pause)
+
+    async def poll(self) -> float:
+        """One look at Slurm; returns how long to rest before the next."""
+        asked = self._clock()
+        try:
+            answer = await self._client.nodes(None if self._full_list_due(asked) else self._last_update)
+        except SlurmError as error:
+            return self._failed(str(error))
+        if answer is not None:
+            self._take(answer.nodes, asked)
+            self._last_update = answer.last_update
+            self._cost = self._clock() - asked
+        self._succeeded(asked)
+        return max(INTERVAL, REST * self._cost) if answer is not None else INTERVAL
+
+    async def refresh(self, names: Iterable[str]) -> dict[str, Node | None]:
+        """Reads single nodes now, for an act that must not rest on the last poll; None for one that Slurm lacks."""
+        found = {}
+        for name in names:
+            node = await self._client.node(name)
+            self._single[name] = self._clock()
+            if node is None:
+                self.store.remove(name)
+            else:
+                self._seen[name] = self._clock()
+                self.store.put(node)
+            found[name] = node
+        return found
+
+    def forget_history(self) -> None:
+        """Starts over after the cluster behind the address changed: what was known stays until the next list."""
+        self._last_update = None
+        self._lists.clear()
+
+    def _full_list_due(self, now: float) -> bool:
+        return not self._lists or now - self._lists[-1] >= max(FULL_EVERY, 10 * REST * self._cost)
+
+    def _take(self, nodes: tuple[Node, ...], asked: float) -> None:
+        # A node read singly after this list was asked for is newer than what the list says of it.
+        newer = {name for name, at in self._single.items() if at >= asked}
+        merged = [node for node in nodes if node.name not in newer]
+        merged += [node for name in newer if (node := self.store.get(name)) is not None]
+        self._seen |= {node.name: asked for node in nodes}
+        self._single = {name: self._single[name] for name in newer}
+        self._lists.append(asked)
+        self._seen = {name: at for name, at in self._seen.items() if at >= self._lists[0]}
+        self.store.replace(merged)
+
+    def _failed(self, message: str) -> float:
+        self._failures += 1
+        self.failure = message
+        if self._failures == 1:
+            self._announce()
+        return float(min(INTERVAL * 2 ** (self._failures - 1), LONGEST_RETRY))
+
+    def _succeeded(self, asked: float) -> None:
+        recovered = self._failures > 0 or self._confirmed is None
+        self._failures = 0
+        self._confirmed = asked
+        self.failure = ""
+        if recovered:
+            self._announce()
+
+    def _announce(self) -> None:
+        for listener in self._health:
+            listener()

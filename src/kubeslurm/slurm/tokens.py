@@ -1,0 +1,95 @@
+"""JSON web tokens for Slurm's auth/jwt: minted from the cluster's HS256 key, read back, judged."""
+
+import uuid
+from typing import Any
+
+import jwt
+import msgspec
+from jwt.types import Options
+
+ISSUER = "slurm-operator"
+# Slurm keeps expiry in 32 bits.
+LONGEST = 2**31 - 2
+OWN_USER = "slurm"
+OWN_LIFETIME = 900
+# A token is renewed when a fifth of its life is left.
+RENEW_AT = 0.8
+
+
+# Whether a token is still valid is the caller's question, not a reason to refuse reading it.
+_ANY_TIME: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
+
+
+class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Who a user is, for clusters with use_jwt_client_ids: no other machine has to know the user."""
+
+    uid: int
+    gid: int
+    name: str
+    gecos: str = ""
+    dir: str = ""
+    shell: str = ""
+    gids: tuple[int, ...] = ()
+
+
+class Claims(msgspec.Struct, frozen=True):
+    """What a token of ours says."""
+
+    sun: str
+    iat: int
+    exp: int
+    nbf: int = 0
+    jti: str = ""
+    iss: str = ""
+
+    @property
+    def lifetime(self) -> int:
+        return self.exp - self.iat
+
+    def renew_at(self) -> float:
+        """When the token should be replaced."""
+        return self.iat + self.lifetime * RENEW_AT
+
+    def expired(self, now: float) -> bool:
+        return now >= self.exp
+
+
+class BadToken(ValueError):  # noqa: N818 (said as it is)
+    """Not a token, or signed with another key."""
+
+
+def clamp(lifetime: float) -> int:
+    """A lifetime that Slurm can represent."""
+    return int(min(max(lifetime, 0), LONGEST))
+
+
+def mint(key: bytes, user: str, *, now: float, lifetime: float, identity: Identity | None = None) -> str:
+    """A signed token for `user`, valid from `now` on."""
+    start = int(now)
+    claims: dict[str, Any] = {
+        "jti": str(uuid.uuid4()),
+        "iss": ISSUER,
+        "iat": start,
+        "nbf": start,
+        "exp": start + clamp(lifetime),
+        "sun": user,
+    }
+    if identity is not None:
+        who = msgspec.to_builtins(identity)
+        claims |= {"uid": who.pop("uid"), "gid": who.pop("gid"), "id": who}
+    return jwt.encode(claims, _usable(key), algorithm="HS256")
+
+
+def read(key: bytes, token: str) -> Claims:
+    """The claims of a token signed with `key`, expired or not; BadToken when it is none of ours."""
+    try:
+        claims = jwt.decode(token, _usable(key), algorithms=["HS256"], options=_ANY_TIME)
+        return msgspec.convert(claims, Claims)
+    except (jwt.PyJWTError, msgspec.ValidationError) as error:
+        raise BadToken(f"the token was not signed with this key or is damaged: {error}") from error
+
+
+def _usable(key: bytes) -> bytes:
+    if not key:
+        raise BadToken("the JWT key is empty; put at least 32 random bytes into its Secret")
+    return key

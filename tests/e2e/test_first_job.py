@@ -1,0 +1,28 @@
+from tests.support.slurm import Slurm
+
+
+def test_srun_runs_on_every_worker(slurm: Slurm) -> None:
+    said = slurm.run("srun", "--nodes=2", "hostname").split()
+    assert sorted(said) == sorted(slurm.nodes())
+
+
+def test_a_batch_job_runs_to_its_end(slurm: Slurm) -> None:
+    slurm.wait_for_job(slurm.submit("true"), "COMPLETED")
+
+
+def test_a_job_is_kept_to_the_memory_it_asked_for(slurm: Slurm) -> None:
+    job = slurm.submit("perl -e '$x = \"a\" x 400000000'", "--mem=100")
+    slurm.wait_for_job(job, "OUT_OF_MEMORY")
+
+
+def test_every_object_says_that_it_is_as_wanted(slurm: Slurm) -> None:
+    for kind, name in (("controllers.slinky.slurm.net", "slurm"), ("restapis.slinky.slurm.net", "slurm")):
+        conditions = slurm.conditions(kind, name)
+        assert conditions["Ready"]["status"] == "True"
+        assert conditions["Degraded"]["status"] == "False"
+
+
+def test_slurmctld_serves_metrics(slurm: Slurm) -> None:
+    address = slurm.get("pod", "slurm-controller-0")["status"]["podIP"]
+    answer = slurm.cluster.fabric_exec(["curl", "--silent", "--fail", f"http://{address}:6817/metrics/nodes"])
+    assert "slurm_nodes" in answer.stdout

@@ -1,0 +1,92 @@
+"""Workers come and go with the number of replicas, and never under a running job."""
+
+import pytest
+
+from tests.support.nodeset import Workers, states_of
+from tests.support.slurm import Slurm, wait_for
+
+
+@pytest.fixture
+def workers(slurm: Slurm) -> Workers:
+    return Workers(slurm)
+
+
+@pytest.fixture(autouse=True)
+def as_before(workers: Workers) -> None:
+    yield
+    workers.scale(2)
+    workers.wait_until_idle(2, within=120)
+
+
+def test_zero_three_one_three_and_no_ghost_is_left(workers: Workers) -> None:
+    for replicas in (0, 3, 1, 3):
+        workers.scale(replicas)
+        if replicas:
+            workers.wait_until_idle(replicas)
+        else:
+            wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes())
+    assert workers.status()["slurmIdle"] == 3 or wait_for("the status", lambda: workers.status()["slurmIdle"] == 3)
+    assert workers.slurm.run("srun", "--nodes=3", "hostname").split()
+
+
+def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None:
+    job = workers.run_job(8, "--nodes=2")
+    workers.scale(0)
+    wait_for("both to be drained", lambda: all("drain" in state for state in workers.slurm.nodes().values()))
+    assert set(workers.pods()) == {"worker-0", "worker-1"}
+    wait_for("the NodeSet to say so", lambda: "draining 2 workers for scale-in" in workers.message("Progressing"))
+    workers.unharmed(job)
+    wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes())
+
+
+def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
+    job = workers.run_job(6, "--nodelist=worker-1")
+    wait_for("the pod to show the job", lambda: "Mixed" in states_of(workers.pods()["worker-1"]) or None)
+    workers.scale(1)
+    wait_for("the idle worker to be gone", lambda: set(workers.pods()) == {"worker-1"})
+    workers.unharmed(job)
+
+
+def test_scaling_back_out_lets_a_draining_worker_live(workers: Workers) -> None:
+    uids = workers.uids()
+    job = workers.run_job(8, "--nodes=2")
+    workers.scale(1)
+    wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
+    workers.scale(2)
+    wait_for("none to drain", lambda: "draining" not in workers.slurm.nodes().values())
+    workers.unharmed(job)
+    workers.wait_until_idle(2)
+    assert workers.uids() == uids
+
+
+def test_nothing_is_removed_while_slurm_cannot_be_asked(workers: Workers) -> None:
+    uids = workers.uids()
+    job = workers.run_job(10, "--nodes=2")
+    with workers.without_slurmrestd():
+        workers.scale(0)
+        wait_for("the NodeSet to say so", lambda: "Slurm cannot be asked" in workers.message("Degraded"))
+        pods = workers.pods()
+        assert workers.uids() == uids
+        assert all(pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true" for pod in pods.values())
+        workers.kill_operator()
+        workers.unharmed(job)
+        assert workers.uids() == uids
+    wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes(), within=120)
+
+
+def test_an_operator_killed_in_the_middle_of_a_scale_in_goes_on_where_it_was(workers: Workers) -> None:
+    job = workers.run_job(12, "--nodes=2")
+    workers.scale(1)
+    wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
+    chosen = next(node for node, state in workers.slurm.nodes().items() if state == "draining")
+    workers.kill_operator()
+    workers.unharmed(job)
+    wait_for("the drained one to be gone", lambda: len(workers.pods()) == 1, within=120)
+    assert chosen not in workers.pods()
+
+
+def test_an_autoscaler_can_read_and_write_the_scale(workers: Workers) -> None:
+    path = f"/apis/slinky.slurm.net/v1beta1/namespaces/slurm/nodesets/{workers.name}/scale"
+    text = workers.slurm.kubectl("get", "--raw", path)
+    assert '"replicas":2' in text
+    assert "app.kubernetes.io/name=slurmd" in text

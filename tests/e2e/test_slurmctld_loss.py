@@ -1,0 +1,49 @@
+"""slurmctld comes back with its state after its process or its pod is lost."""
+
+from tests.support.slurm import Slurm, wait_for
+
+# slurmctld writes job state at most every five seconds; what is older survives even SIGKILL.
+SAVED = 7
+
+
+def started(slurm: Slurm) -> str:
+    """When slurmctld last read its configuration; empty while it does not answer."""
+    return slurm.config("BOOT_TIME")
+
+
+def saved_job(slurm: Slurm) -> int:
+    """A running job that slurmctld has had the time to save."""
+    job = slurm.submit("sleep 600")
+    slurm.wait_for_job(job, "RUNNING")
+    elapsed = ("squeue", "--noheader", f"--jobs={job}", "--format=%M")
+    wait_for("the job to be saved", lambda: _seconds(slurm.run(*elapsed, check=False)) >= SAVED)
+    return job
+
+
+def _seconds(text: str) -> int:
+    minutes, _, seconds = text.strip().rpartition(":")
+    return int(minutes or 0) * 60 + int(seconds or 0)
+
+
+def test_a_killed_slurmctld_comes_back_with_its_jobs(slurm: Slurm) -> None:
+    job = saved_job(slurm)
+    before = started(slurm)
+    slurm.run("sh", "-c", "kill -9 $(cat /run/slurmctld.pid 2>/dev/null || pidof slurmctld)")
+    wait_for("slurmctld to be back", lambda: (now := started(slurm)) != "" and now != before)
+    slurm.wait_for_job(job, "RUNNING")
+
+
+def test_a_deleted_pod_comes_back_with_its_jobs(slurm: Slurm) -> None:
+    job = saved_job(slurm)
+    uid = slurm.get("pod", "slurm-controller-0")["metadata"]["uid"]
+    slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=false")
+    wait_for("another pod", lambda: (pod := slurm.find("pod", "slurm-controller-0")) and pod["metadata"]["uid"] != uid)
+    slurm.wait_for_job(job, "RUNNING")
+    assert slurm.run("srun", "--nodes=1", "hostname")
+
+
+def test_a_job_goes_on_while_slurmctld_is_away(slurm: Slurm) -> None:
+    job = slurm.submit("sleep 12")
+    slurm.wait_for_job(job, "RUNNING")
+    slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=true")
+    slurm.wait_for_job(job, "COMPLETED", within=90)

@@ -1,0 +1,85 @@
+"""Tokens: issued, accepted by Slurm, re-issued when the key changes, gone with their Token."""
+
+import base64
+import json
+import secrets
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.slurm import Slurm, wait_for
+
+TOKEN = "tokens.slinky.slurm.net"
+
+
+def manifest(name: str, key_secret: str, **spec: object) -> str:
+    body = {"jwtKeyRef": {"name": key_secret, "key": "jwt.key"}, "username": "slurm", **spec}
+    head = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Token", "metadata": {"name": name}}
+    return json.dumps(head | {"spec": body})
+
+
+def issued(slurm: Slurm, secret: str) -> str | None:
+    found = slurm.find("secret", secret)
+    return base64.b64decode(found["data"]["SLURM_JWT"]).decode() if found else None
+
+
+def accepted(slurm: Slurm, token: str) -> bool:
+    """Whether Slurm takes a command that carries this token."""
+    return "PartitionName" in slurm.run("env", f"SLURM_JWT={token}", "scontrol", "show", "partition", check=False)
+
+
+def put_key(slurm: Slurm, name: str, key: str) -> None:
+    tree = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"jwt.key": key}}
+    slurm.kubectl("apply", "--filename=-", stdin=json.dumps(tree))
+
+
+@pytest.fixture
+def own_key(slurm: Slurm) -> Iterator[str]:
+    put_key(slurm, "own-key", secrets.token_hex(32))
+    yield "own-key"
+    slurm.kubectl("delete", "secret", "own-key")
+
+
+@pytest.fixture
+def token(slurm: Slurm) -> Iterator[None]:
+    yield
+    slurm.kubectl("delete", TOKEN, "someone", "--ignore-not-found")
+
+
+@pytest.mark.usefixtures("token")
+def test_slurm_takes_an_issued_token(slurm: Slurm) -> None:
+    slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "slurm-auth-jwt"))
+    value = wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    assert accepted(slurm, value)
+    wait_for("the status", lambda: slurm.conditions(TOKEN, "someone").get("Ready", {}).get("status") == "True")
+
+
+@pytest.mark.usefixtures("token")
+def test_a_new_signing_key_brings_a_new_token_at_once(slurm: Slurm, own_key: str) -> None:
+    slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", own_key, lifetime="1h"))
+    first = wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    put_key(slurm, own_key, secrets.token_hex(32))
+    wait_for("another token", lambda: issued(slurm, "someone-jwt-slurm") != first)
+
+
+@pytest.mark.usefixtures("token")
+def test_a_token_that_is_not_refreshed_is_replaced_when_its_key_is(slurm: Slurm, own_key: str) -> None:
+    slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", own_key, refresh=False))
+    first = wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    put_key(slurm, own_key, secrets.token_hex(32))
+    wait_for("another token", lambda: (value := issued(slurm, "someone-jwt-slurm")) and value != first)
+
+
+def test_the_secret_goes_with_its_token(slurm: Slurm) -> None:
+    slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "slurm-auth-jwt"))
+    wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    slurm.kubectl("delete", TOKEN, "someone")
+    wait_for("the end of the Secret", lambda: slurm.find("secret", "someone-jwt-slurm") is None)
+
+
+def test_a_missing_key_is_said(slurm: Slurm) -> None:
+    slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "no-such-secret"))
+    ready = wait_for("the condition", lambda: slurm.conditions(TOKEN, "someone").get("Ready"))
+    assert ready["reason"] == "KeyMissing"
+    assert "no-such-secret" in ready["message"]
+    slurm.kubectl("delete", TOKEN, "someone")

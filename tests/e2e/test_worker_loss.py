@@ -1,0 +1,72 @@
+"""Workers are lost in every way: their jobs are requeued once, all others never notice, and the worker comes back."""
+
+import pytest
+
+from tests.support.nodeset import Workers, node_of
+from tests.support.slurm import Slurm, wait_for
+
+
+@pytest.fixture
+def workers(slurm: Slurm) -> Workers:
+    return Workers(slurm)
+
+
+def requeued_once(workers: Workers, job: int) -> None:
+    wait_for("the job to be requeued", lambda: workers.fate(job).restarts == 1)
+    wait_for("the job to run again", lambda: workers.fate(job).state in ("RUNNING", "COMPLETED"), within=120)
+    fate = workers.wait_for_end(job, within=120)
+    assert (fate.state, fate.restarts) == ("COMPLETED", 1)
+
+
+def test_a_pod_deleted_by_a_user(workers: Workers) -> None:
+    job = workers.run_job(6, "--nodes=2")
+    workers.slurm.kubectl("delete", "pod", f"{workers.name}-1", "--wait=false")
+    requeued_once(workers, job)
+    workers.wait_until_idle(2)
+
+
+def test_a_pod_that_vanishes_without_a_word(workers: Workers) -> None:
+    job = workers.run_job(6, "--nodes=2")
+    workers.slurm.kubectl("delete", "pod", f"{workers.name}-1", "--grace-period=0", "--force", "--wait=false")
+    requeued_once(workers, job)
+    workers.wait_until_idle(2)
+
+
+def test_a_container_that_is_killed_under_a_job_on_two_nodes(workers: Workers) -> None:
+    job = workers.run_job(6, "--nodes=2")
+    kill_slurmd(workers, "worker-1")
+    requeued_once(workers, job)
+    workers.wait_until_idle(2)
+
+
+def test_jobs_on_other_workers_never_notice(workers: Workers) -> None:
+    other = workers.run_job(12, "--nodelist=worker-0")
+    lost = workers.run_job(3, "--nodelist=worker-1")
+    workers.slurm.kubectl("delete", "pod", f"{workers.name}-1", "--grace-period=0", "--force", "--wait=false")
+    wait_for("the lost job to be requeued", lambda: workers.fate(lost).restarts == 1)
+    workers.unharmed(other)
+    workers.wait_for_end(lost, within=120)
+    workers.wait_until_idle(2)
+
+
+def test_a_node_that_dies_and_returns(workers: Workers) -> None:
+    cluster = workers.slurm.cluster
+    pod = workers.pods()["worker-1"]
+    if node_of(pod) == node_of(workers.slurm.get("pod", "slurm-controller-0")):
+        pytest.fail("slurmctld shares the node of the worker: spread them")
+    job = workers.run_job(6, "--nodes=2")
+    cluster.node(node_of(pod)).kill()
+    cluster.node(node_of(pod)).start()
+    wait_for("the job to be requeued", lambda: workers.fate(job).restarts >= 1, within=180)
+    workers.wait_for_end(job, within=180)
+    assert workers.fate(job).restarts == 1
+    workers.wait_until_idle(2, within=180)
+
+
+def kill_slurmd(workers: Workers, node: str) -> None:
+    """The whole container, as the kernel would end it when memory runs out."""
+    pod = workers.pods()[node]
+    status = next(each for each in pod["status"]["containerStatuses"] if each["name"] == "slurmd")
+    container = status["containerID"].partition("://")[2]
+    argv = ["ctr", "--namespace=k8s.io", "task", "kill", "--signal=SIGKILL", container]
+    assert workers.slurm.cluster.exec_in_node(node_of(pod), argv).returncode == 0

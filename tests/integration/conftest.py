@@ -1,0 +1,65 @@
+"""One real kube-apiserver with etcd for all tests here, in a state directory of the test run's own."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.api.kinds import NAMESPACE
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection, connect
+from kubeslurm.local.cluster import Cluster
+from tests.support.proxy import Proxy
+
+
+@pytest.fixture(scope="session")
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Clusters of the tests are kept apart from those of whoever runs them."""
+    home = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(home))
+        yield home
+
+
+@pytest.fixture(scope="session")
+def cluster(state_home: Path) -> Iterator[Cluster]:
+    """A control plane without nodes."""
+    shared = Cluster("integration")
+    shared.up([], fresh=True)
+    try:
+        yield shared
+    finally:
+        shared.down(purge=True)
+
+
+@pytest.fixture
+async def connection(cluster: Cluster) -> AsyncIterator[Connection]:
+    """A connection of the test's own, past any proxy."""
+    made = Connection(connect(cluster.kubeconfig), timeout=30)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def namespace(connection: Connection, request: pytest.FixtureRequest) -> AsyncIterator[str]:
+    """A namespace of the test's own."""
+    name = request.node.name.split("[")[0].replace("_", "-")[:50].strip("-")
+    kube = Kube(connection, Caches(connection), manager="test")
+    async with asyncio.timeout(60):
+        while await kube.get(NAMESPACE, Key("", name)) is not None:  # noqa: ASYNC110 (being deleted by the server)
+            await asyncio.sleep(0.1)
+    await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    yield name
+    await kube.delete(NAMESPACE, Key("", name))
+
+
+@pytest.fixture
+async def proxy(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Proxy]:
+    """A way to the API server that can be cut and frozen."""
+    made = Proxy(cluster, tmp_path / "kubeconfig")
+    await made.open()
+    yield made
+    await made.close()

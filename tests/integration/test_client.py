@@ -1,0 +1,261 @@
+"""Writes to a real API server: left out when nothing would change, repaired when someone else changed something."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from kubeslurm.api.crds import crds, to_yaml
+from kubeslurm.api.kinds import CONFIGMAP, CRD, DEPLOYMENT, EVENT, POD, TOKEN, Kind
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.views import Deployment
+from kubeslurm.engine.key import Key
+from kubeslurm.kube import metrics
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection
+from kubeslurm.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from kubeslurm.kube.events import Events
+from kubeslurm.local.cluster import Cluster
+from tests.support.follow import Follower, following
+
+
+def requests(verb: str, kind: Kind[Any]) -> float:
+    """How many requests of one kind were sent so far."""
+    samples = (sample for metric in metrics.REQUESTS.collect() for sample in metric.samples)
+    return sum(
+        each.value
+        for each in samples
+        if each.name.endswith("_total") and each.labels["verb"] == verb and each.labels["kind"] == kind.kind
+    )
+
+
+def deployment(namespace: str, **container: Any) -> Tree:
+    """A Deployment with values that the server writes down differently than they were given."""
+    resources = {"requests": {"cpu": "1000m", "memory": "1024Mi"}}
+    main = {"name": "main", "image": "localhost/pause:1", "resources": resources, **container}
+    labels = {"app": "web"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": namespace, "name": "web", "labels": labels},
+        "spec": {
+            "replicas": 0,
+            "selector": {"matchLabels": labels},
+            "template": {
+                "metadata": {"labels": labels},
+                "spec": {
+                    "containers": [main],
+                    "tolerations": [{"key": "a", "operator": "Exists"}],
+                    "terminationGracePeriodSeconds": 5,
+                },
+            },
+        },
+    }
+
+
+@pytest.fixture
+async def follower(cluster: Cluster, namespace: str) -> AsyncIterator[Follower[Deployment]]:
+    async with following(DEPLOYMENT, cluster.kubeconfig, namespace) as made:
+        yield made
+
+
+@pytest.fixture
+def other(connection: Connection) -> Kube:
+    """Someone else at work on the same objects."""
+    return Kube(connection, Caches(connection), manager="someone")
+
+
+KEY = "web"
+
+
+async def test_an_unchanged_wish_is_sent_once(follower: Follower[Deployment], namespace: str, other: Kube) -> None:
+    before = requests("apply", DEPLOYMENT)
+    for _ in range(5):
+        await follower.kube.apply(deployment(namespace))
+        await follower.converge(other)
+    assert requests("apply", DEPLOYMENT) == before + 1
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        {"spec": {"template": {"spec": {"terminationGracePeriodSeconds": 99}}}},
+        {"spec": {"template": {"spec": {"tolerations": [{"key": "a", "operator": "Exists"}, {"operator": "Exists"}]}}}},
+        {"spec": {"template": {"spec": {"containers": [{"name": "main", "image": "localhost/other:1"}]}}}},
+        {"metadata": {"labels": {"app": None}}},
+    ],
+    ids=["a value", "an atomic list", "a container", "a removed label"],
+)
+async def test_an_edit_of_our_fields_is_repaired_with_one_request(
+    follower: Follower[Deployment], namespace: str, other: Kube, edit: Tree
+) -> None:
+    wanted = await follower.kube.apply(deployment(namespace))
+    await other.patch(DEPLOYMENT, Key(namespace, KEY), edit, type="strategic")
+    await follower.converge(other)
+    before = requests("apply", DEPLOYMENT)
+    for _ in range(3):
+        await follower.kube.apply(deployment(namespace))
+        await follower.converge(other)
+    assert requests("apply", DEPLOYMENT) == before + 1
+    repaired = await other.get_tree(DEPLOYMENT, Key(namespace, KEY))
+    assert repaired is not None
+    assert repaired["spec"] == wanted["spec"]
+    assert repaired["metadata"]["labels"] == wanted["metadata"]["labels"]
+
+
+async def test_an_edit_of_other_fields_is_left_alone(
+    follower: Follower[Deployment], namespace: str, other: Kube
+) -> None:
+    await follower.kube.apply(deployment(namespace))
+    edit = {"metadata": {"annotations": {"note": "theirs"}}, "spec": {"minReadySeconds": 7}}
+    await other.patch(DEPLOYMENT, Key(namespace, KEY), edit)
+    await follower.converge(other)
+    before = requests("apply", DEPLOYMENT)
+    await follower.kube.apply(deployment(namespace))
+    assert requests("apply", DEPLOYMENT) == before
+    live = await other.get_tree(DEPLOYMENT, Key(namespace, KEY))
+    assert live is not None
+    assert live["spec"]["minReadySeconds"] == 7
+
+
+async def test_a_field_that_is_no_longer_wished_for_goes(
+    follower: Follower[Deployment], namespace: str, other: Kube
+) -> None:
+    await follower.kube.apply(deployment(namespace, args=["--old"]))
+    answer = await follower.kube.apply(deployment(namespace))
+    assert "args" not in answer["spec"]["template"]["spec"]["containers"][0]
+
+
+async def test_what_the_go_operator_wrote_is_taken_over_without_a_change_and_can_then_be_removed(
+    follower: Follower[Deployment], namespace: str, connection: Connection
+) -> None:
+    predecessor = Kube(connection, Caches(connection), manager="manager")
+    written = await predecessor.create(deployment(namespace, args=["--old"], command=["/old"]))
+    await follower.converge(predecessor)
+    taken = await follower.kube.apply(deployment(namespace, args=["--old"], command=["/old"]))
+    assert taken["metadata"]["generation"] == written["metadata"]["generation"], "no pod restarts"
+    managers = {(each["manager"], each["operation"]) for each in taken["metadata"]["managedFields"]}
+    assert managers & {("manager", "Update"), ("kubeslurm-test", "Apply")} == {("kubeslurm-test", "Apply")}
+    freed = await follower.kube.apply(deployment(namespace))
+    container = freed["spec"]["template"]["spec"]["containers"][0]
+    assert "args" not in container
+    assert "command" not in container
+
+
+@pytest.fixture
+def tokens(cluster: Cluster) -> Kind[Any]:
+    """The Token kind, served by the cluster."""
+    name = f"{TOKEN.plural}.{TOKEN.group}"
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=to_yaml(crds()[name]))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{name}")
+    return TOKEN
+
+
+async def test_an_unchanged_status_is_sent_once_and_a_foreign_one_is_replaced(
+    cluster: Cluster, namespace: str, other: Kube, tokens: Kind[Any]
+) -> None:
+    name = {"namespace": namespace, "name": "token"}
+    base = {"apiVersion": tokens.api_version, "kind": tokens.kind, "metadata": name}
+    ref = {"name": "key", "key": "jwt.key"}
+    await other.create(base | {"spec": {"username": "root", "jwtHs256KeyRef": ref | {"namespace": namespace}}})
+    condition = {"type": "Ready", "status": "True", "reason": "Issued", "message": "issued"}
+    condition["lastTransitionTime"] = "2026-01-01T00:00:00Z"
+    wanted = base | {"status": {"conditions": [condition]}}
+    async with following(tokens, cluster.kubeconfig, namespace) as follower:
+        before = requests("apply", tokens)
+        for _ in range(3):
+            await follower.kube.apply(wanted, status=True)
+            await follower.converge(other)
+        assert requests("apply", tokens) == before + 1
+        edit = {"status": {"conditions": [condition | {"message": "edited"}]}}
+        await other.patch(tokens, Key(namespace, "token"), edit, subresource="status")
+        await follower.converge(other)
+        answer = await follower.kube.apply(wanted, status=True)
+        assert answer["status"]["conditions"][0]["message"] == "issued"
+        assert requests("apply", tokens) == before + 2
+
+
+async def test_a_dry_run_says_what_would_be_and_changes_nothing(
+    follower: Follower[Deployment], namespace: str, other: Kube
+) -> None:
+    answer = await follower.kube.apply(deployment(namespace), dry_run=True)
+    assert answer["spec"]["template"]["spec"]["restartPolicy"] == "Always"
+    assert await other.get(DEPLOYMENT, Key(namespace, KEY)) is None
+    with pytest.raises(Invalid, match="image"):
+        await follower.kube.apply(deployment(namespace, image=""), dry_run=True)
+
+
+async def test_a_finalizer_holds_an_object_until_it_is_released(cluster: Cluster, namespace: str, other: Kube) -> None:
+    key = Key(namespace, "held")
+    async with following(CONFIGMAP, cluster.kubeconfig, namespace) as follower:
+        tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"namespace": namespace, "name": "held"}}
+        await follower.kube.apply(tree)
+        outdated = follower.store[key]
+        held = await follower.kube.add_finalizer(CONFIGMAP, outdated, "kubeslurm.dev/test")
+        with pytest.raises(Conflict):
+            await follower.kube.add_finalizer(CONFIGMAP, outdated, "kubeslurm.dev/other")
+        await follower.kube.delete(CONFIGMAP, key, uid=held.metadata.uid)
+        assert follower.store[key].deleting
+        await follower.kube.remove_finalizer(CONFIGMAP, follower.store[key], "kubeslurm.dev/test")
+        assert key not in follower.store
+        await follower.converge(other)
+        assert await other.get(CONFIGMAP, key) is None
+
+
+async def test_pods_are_created_once_and_deleted_by_uid(cluster: Cluster, namespace: str, other: Kube) -> None:
+    spec = {"containers": [{"name": "main", "image": "localhost/pause:1"}], "terminationGracePeriodSeconds": 60}
+    spec |= {"serviceAccountName": "default", "automountServiceAccountToken": False, "nodeName": "nowhere"}
+    account = {"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": namespace, "name": "p"}, "spec": spec}
+    key = Key(namespace, "p")
+    cluster.kubectl("-n", namespace, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    async with following(POD, cluster.kubeconfig, namespace) as follower:
+        made = await follower.kube.create(account)
+        with pytest.raises(AlreadyExists):
+            await follower.kube.create(account)
+        with pytest.raises(Conflict):
+            await follower.kube.delete(POD, key, uid="00000000-0000-0000-0000-000000000000")
+        await follower.kube.patch(POD, key, {"metadata": {"annotations": {"a": "b"}}})
+        assert follower.store[key].metadata.annotations["a"] == "b"
+        await follower.kube.delete(POD, key, uid=made["metadata"]["uid"])
+        assert follower.store[key].deleting, "a pod on a node goes when its kubelet says so"
+        await follower.kube.delete(POD, key, uid=made["metadata"]["uid"], grace=0)
+        assert key not in follower.store
+        await follower.converge(other)
+        with pytest.raises(NotFound):
+            await follower.kube.patch(POD, key, {"metadata": {"labels": {"late": "yes"}}})
+
+
+async def test_events_are_accepted_and_counted(
+    cluster: Cluster, namespace: str, connection: Connection, follower: Follower[Deployment]
+) -> None:
+    await follower.kube.apply(deployment(namespace))
+    obj = follower.store[Key(namespace, KEY)]
+    events = Events(connection)
+    for _ in range(7):
+        events.warning(obj, "Stuck", "the scheduler finds no node: add one")
+    await events.flush()
+    await events.flush_series()
+    reader = Kube(connection, Caches(connection), manager="reader")
+    (event,) = [each for each in await reader.list(EVENT, namespace) if each.metadata.name.startswith(KEY)]
+    tree = await reader.get_tree(EVENT, Key(namespace, event.metadata.name))
+    assert tree is not None
+    assert tree["series"]["count"] == 7
+    assert "Stuck" in cluster.kubectl("-n", namespace, "describe", "deployment", KEY)
+
+
+async def test_the_reason_why_an_object_is_refused_is_in_the_error(other: Kube, namespace: str) -> None:
+    with pytest.raises(Invalid, match="selector"):
+        await other.create({**deployment(namespace), "spec": {"template": {}}})
+
+
+async def test_a_kind_that_is_not_served_is_not_found(other: Kube, namespace: str) -> None:
+    assert await other.get(CRD, Key("", "no-such.example.org")) is None
+    with pytest.raises(NotFound):
+        await other.apply(
+            {
+                "apiVersion": "monitoring.coreos.com/v1",
+                "kind": "ServiceMonitor",
+                "metadata": {"namespace": namespace, "name": "x"},
+            }
+        )

@@ -1,0 +1,199 @@
+"""The conformance manifests on a real kube-apiserver: taken, refused with the right words, and read back as meant."""
+
+import asyncio
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeslurm.api.crds import crds, to_yaml
+from kubeslurm.api.kinds import LOGINSET, NODESET, SLURM_KINDS, Kind, kind_of
+from kubeslurm.api.meta import Tree, tree
+from kubeslurm.api.nodeset import NodeSetStatus
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection
+from kubeslurm.kube.errors import AlreadyExists, Invalid
+from kubeslurm.local.cluster import Cluster
+from tests.conformance.manifests import Case, cases, contains
+
+NAMESPACE = "conformance"
+
+
+def each_case(folder: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("case", cases(folder), ids=lambda case: case.name)
+
+
+@pytest.fixture(scope="module")
+def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """The cluster with our CustomResourceDefinitions in force."""
+    file = tmp_path_factory.mktemp("crds") / "crds.yaml"
+    file.write_text("---\n".join(to_yaml(crd) for crd in crds().values()), encoding="utf-8")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    return cluster
+
+
+@pytest.fixture
+async def kube(definitions: Cluster, connection: Connection) -> Kube:
+    client = Kube(connection, Caches(connection), manager="conformance")
+    with contextlib.suppress(AlreadyExists):
+        await client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})
+    return client
+
+
+async def create(kube: Kube, manifest: Tree) -> Tree:
+    """Create an object anew, whatever an earlier run left."""
+    kind, key = kind_of(manifest), Key(NAMESPACE, manifest["metadata"]["name"])
+    await kube.delete(kind, key)
+    return await kube.create(manifest)
+
+
+async def until_refused(kube: Kube, manifest: Tree, *, refused: bool = True) -> None:
+    """Wait until the server goes by the definitions just applied; it takes them up a moment later."""
+    async with asyncio.timeout(30):
+        while True:
+            try:
+                await kube.apply(manifest, dry_run=True)
+            except Invalid:
+                if refused:
+                    return
+            else:
+                if not refused:
+                    return
+            await asyncio.sleep(0.1)
+
+
+@each_case("valid")
+async def test_accepted(kube: Kube, case: Case) -> None:
+    (manifest,) = case.objects(NAMESPACE)
+    stored = await create(kube, manifest)
+    assert contains(stored["spec"], manifest["spec"]), "the server dropped or changed something"
+    wanted, seen = (msgspec.convert(each, kind_of(manifest).type) for each in (manifest, stored))
+    assert seen.spec == wanted.spec, "the server's defaults differ from those of the types"
+
+
+@each_case("invalid")
+async def test_refused(kube: Kube, case: Case) -> None:
+    (manifest,) = case.objects(NAMESPACE)
+    with pytest.raises(Invalid) as refusal:
+        await create(kube, manifest)
+    assert case.refusal in refusal.value.message
+
+
+@each_case("update")
+async def test_change(kube: Kube, case: Case) -> None:
+    before, after = case.objects(NAMESPACE)
+    await create(kube, before)
+    key = Key(NAMESPACE, before["metadata"]["name"])
+    change = [{"op": "replace", "path": "/spec", "value": after["spec"]}]
+    if not case.refusal:
+        stored = await kube.patch(kind_of(before), key, change, type="json")
+        assert contains(stored["spec"], after["spec"])
+        return
+    with pytest.raises(Invalid) as refusal:
+        await kube.patch(kind_of(before), key, change, type="json")
+    assert case.refusal in refusal.value.message
+
+
+def test_one_category_shows_the_whole_cluster(definitions: Cluster) -> None:
+    shown = definitions.kubectl("api-resources", "--categories=slurm", "--output=name").split()
+    assert shown == sorted(f"{kind.plural}.{kind.group}" for kind in SLURM_KINDS)
+
+
+@pytest.mark.parametrize("kind", SLURM_KINDS, ids=str)
+def test_explain_has_words_for_every_field(definitions: Cluster, kind: Kind[Any]) -> None:
+    for part in ("spec", "status"):
+        told = definitions.kubectl("explain", f"{kind.plural}.{part}", f"--api-version={kind.api_version}")
+        assert "<no description>" not in told
+        assert "<empty>" not in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        (NODESET, {"controllerRef": {"name": "slurm"}}),
+        (LOGINSET, {"controllerRef": {"name": "slurm"}, "sssdConfRef": {"name": "sssd", "key": "sssd.conf"}}),
+    ],
+    ids=str,
+)
+async def test_scale_subresource(kube: Kube, kind: Kind[Any], spec: Tree) -> None:
+    manifest = {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "metadata": {"name": "scaled", "namespace": NAMESPACE},
+        "spec": spec,
+    }
+    await create(kube, manifest)
+    key = Key(NAMESPACE, "scaled")
+    await kube.patch(kind, key, {"spec": {"replicas": 7}}, subresource="scale")
+    stored = await kube.get_tree(kind, key)
+    assert stored is not None
+    assert stored["spec"]["replicas"] == 7
+
+
+async def test_a_status_of_ours_is_taken_whole_and_shown(kube: Kube, definitions: Cluster) -> None:
+    spec = {"controllerRef": {"name": "slurm"}}
+    head = {"apiVersion": NODESET.api_version, "kind": "NodeSet"}
+    await create(kube, head | {"metadata": {"name": "told", "namespace": NAMESPACE}, "spec": spec})
+    since = "2026-01-02T03:04:05Z"
+    ready = {"type": "Ready", "status": "False", "reason": "Draining", "message": "m", "lastTransitionTime": since}
+    status = tree(NodeSetStatus(desired=3, readyReplicas=2, nodeSetHash="h", selector="a=b")) | {"conditions": [ready]}
+    stored = await kube.apply(
+        head | {"metadata": {"name": "told", "namespace": NAMESPACE}, "status": status}, status=True
+    )
+    assert stored["status"] == status
+    row = definitions.kubectl("get", "nodeset", "told", "-n", NAMESPACE, "--no-headers").split()
+    assert row[:6] == ["told", "3", "0", "0", "2", "Draining"]
+
+
+async def test_objects_stored_under_laxer_definitions_can_still_be_changed(
+    kube: Kube, definitions: Cluster, tmp_path: Path
+) -> None:
+    manifest = {
+        "apiVersion": NODESET.api_version,
+        "kind": "NodeSet",
+        "metadata": {"name": "lax", "namespace": NAMESPACE},
+        "spec": {
+            "controllerRef": {"name": ""},
+            "extraConf": "no equals",
+            "minReadySeconds": -1,
+            "updateStrategy": {"rollingUpdate": {"maxUnavailable": "half"}},
+        },
+    }
+    strict = crds()["nodesets.slinky.slurm.net"]
+    try:
+        await install(definitions, tmp_path, without_rules(strict))
+        await until_refused(kube, manifest, refused=False)
+        await create(kube, manifest)
+    finally:
+        await install(definitions, tmp_path, strict)
+    await until_refused(kube, manifest | {"metadata": {"name": "new", "namespace": NAMESPACE}})
+
+    key = Key(NAMESPACE, "lax")
+    assert (await kube.patch(NODESET, key, {"spec": {"replicas": 4}}))["spec"]["replicas"] == 4
+    with pytest.raises(Invalid, match="extraConf must be"):
+        await kube.patch(NODESET, key, {"spec": {"extraConf": "none still"}})
+    seen = await kube.get(NODESET, key)
+    assert seen is not None
+    assert seen.spec.extraConf == "no equals"
+
+
+async def install(cluster: Cluster, folder: Path, crd: Tree) -> None:
+    file = folder / "crd.yaml"
+    file.write_text(to_yaml(crd), encoding="utf-8")
+    await asyncio.to_thread(cluster.kubectl, "apply", "--server-side", "--force-conflicts", "-f", str(file))
+
+
+def without_rules(schema: Any) -> Any:
+    """The same definition without CEL rules and bounds."""
+    if isinstance(schema, dict):
+        return {
+            name: without_rules(part)
+            for name, part in schema.items()
+            if name not in ("x-kubernetes-validations", "minimum")
+        }
+    return [without_rules(part) for part in schema] if isinstance(schema, list) else schema

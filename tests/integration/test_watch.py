@@ -1,0 +1,211 @@
+"""A watch on a real API server through everything that breaks watches."""
+
+import asyncio
+import base64
+import os
+import signal
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from kubeslurm.api.kinds import CONFIGMAP
+from kubeslurm.api.meta import Tree
+from kubeslurm.engine.key import Key
+from kubeslurm.kube import metrics, reflector
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection, connect
+from kubeslurm.kube.errors import ApiError
+from kubeslurm.local.cluster import Cluster
+from tests.support.follow import eventually, following
+from tests.support.proxy import Proxy
+
+
+def config_map(namespace: str, name: str, **data: str) -> Tree:
+    metadata = {"namespace": namespace, "name": name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+class Writer:
+    """Another client of the same server, on a connection of its own."""
+
+    def __init__(self, connection: Connection, namespace: str) -> None:
+        self.kube = Kube(connection, Caches(connection), manager="writer")
+        self.namespace = namespace
+
+    async def write(self, name: str, **data: str) -> None:
+        await self.kube.apply(config_map(self.namespace, name, **data))
+
+    async def delete(self, name: str) -> None:
+        await self.kube.delete(CONFIGMAP, Key(self.namespace, name))
+
+    async def churn(self, round_: str) -> None:
+        """Something new, something changed, something gone and something that came back."""
+        await self.write(f"new-{round_}", round=round_)
+        await self.write("changed", round=round_)
+        await self.write("gone", round=round_)
+        await self.delete("gone")
+        await self.delete("back")
+        await self.write("back", round=round_)
+
+
+@pytest.fixture
+async def writer(connection: Connection, namespace: str) -> Writer:
+    made = Writer(connection, namespace)
+    for name in ("changed", "gone", "back"):
+        await made.write(name, round="0")
+    return made
+
+
+def kill_component(cluster: Cluster, name: str) -> None:
+    """Kill a part of the control plane; the cluster's supervisor starts it again."""
+    number = next(part.pid for part in cluster.status().components if part.name == name)
+    init = cluster.home.init()
+    assert init is not None
+    for child in Path(f"/proc/{init.pid}/task/{init.pid}/children").read_text().split():
+        status = Path(f"/proc/{child}/status").read_text()
+        if next(line for line in status.splitlines() if line.startswith("NSpid")).split()[-1] == str(number):
+            os.kill(int(child), signal.SIGKILL)
+            return
+    raise AssertionError(f"{name} has no process")
+
+
+ETCD_CALL = """
+import ssl, sys, urllib.request
+pki, url, body = sys.argv[1:]
+context = ssl.create_default_context(cafile=f"{pki}/etcd-ca.crt")
+context.load_cert_chain(f"{pki}/apiserver-etcd.crt", f"{pki}/apiserver-etcd.key")
+print(urllib.request.urlopen(url, body.encode(), context=context).read().decode())
+"""
+
+
+def etcd(cluster: Cluster, call: str, body: Tree) -> Tree:
+    """One request to etcd's JSON gateway, with the API server's certificate."""
+    url = f"https://127.0.0.1:2379/v3/kv/{call}"
+    text = msgspec.json.encode(body).decode()
+    done = cluster.fabric_exec([sys.executable, "-c", ETCD_CALL, str(cluster.home.pki), url, text])
+    assert done.returncode == 0, done.stdout + done.stderr
+    answer: Tree = msgspec.json.decode(done.stdout)
+    return answer
+
+
+def compact(cluster: Cluster) -> int:
+    """Throw away all of etcd's history but the present."""
+    revision = int(etcd(cluster, "range", {"key": base64.b64encode(b"/").decode()})["header"]["revision"])
+    etcd(cluster, "compaction", {"revision": revision, "physical": True})
+    return revision
+
+
+async def until_served(kube: Kube) -> None:
+    """Wait until the API server answers again."""
+    async with asyncio.timeout(90):
+        while True:
+            try:
+                await kube.list(CONFIGMAP, "default")
+            except ApiError:
+                await asyncio.sleep(0.1)
+            else:
+                return
+
+
+def restarts(cause: str = "") -> float:
+    """How often watches were begun anew, for one cause or for all."""
+    samples = (sample for metric in metrics.WATCH_RESTARTS.collect() for sample in metric.samples)
+    return sum(each.value for each in samples if each.name.endswith("_total") and cause in each.labels["cause"])
+
+
+async def test_changes_arrive_and_our_own_writes_are_there_at_once(cluster: Cluster, writer: Writer) -> None:
+    async with following(CONFIGMAP, cluster.kubeconfig, writer.namespace) as follower:
+        await writer.churn("1")
+        await follower.converge(writer.kube)
+        await follower.kube.apply(config_map(writer.namespace, "ours", a="1"))
+        assert follower.store[Key(writer.namespace, "ours")].data == {"a": "1"}
+        await follower.kube.delete(CONFIGMAP, Key(writer.namespace, "ours"))
+        assert Key(writer.namespace, "ours") not in follower.store
+        await follower.converge(writer.kube)
+
+
+async def test_a_connection_cut_in_mid_stream_loses_nothing(proxy: Proxy, writer: Writer) -> None:
+    async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
+        for round_ in range(3):
+            changes = asyncio.create_task(writer.churn(str(round_)))
+            await asyncio.sleep(0)
+            proxy.cut()
+            await changes
+            await follower.converge(writer.kube)
+
+
+async def test_an_api_server_that_restarts_is_found_again(cluster: Cluster, writer: Writer) -> None:
+    async with following(CONFIGMAP, cluster.kubeconfig, writer.namespace) as follower:
+        kill_component(cluster, "kube-apiserver")
+        await until_served(writer.kube)
+        await writer.churn("1")
+        await follower.converge(writer.kube)
+
+
+async def test_history_that_was_compacted_away_is_made_up_for_by_a_fresh_list(
+    cluster: Cluster, proxy: Proxy, writer: Writer
+) -> None:
+    """Cut off, everything changes, etcd is compacted and the API server's own memory is gone: a real 410."""
+    async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
+        told: list[Key] = []
+        follower.store.subscribe(lambda key, _old, new: told.append(key) if new is None else None)
+        expired = restarts("expired")
+        await proxy.close()
+        await writer.churn("1")
+        await writer.delete("changed")
+        kill_component(cluster, "kube-apiserver")
+        await until_served(writer.kube)
+        compact(cluster)
+        await proxy.reopen()
+        await follower.converge(writer.kube)
+        assert Key(writer.namespace, "changed") in told, "a deletion in the gap is told"
+        assert restarts("expired") > expired, "the server said 410"
+
+
+async def test_a_server_without_watch_list_is_listed_in_pages(
+    cluster: Cluster, writer: Writer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list path on a real server: pages of one object, and a page token that compaction makes invalid."""
+    monkeypatch.setattr(reflector, "PAGE", 1)
+    connection = Connection(connect(cluster.kubeconfig))
+    caches = Caches(connection, namespaces=[writer.namespace])
+    store = caches.add(CONFIGMAP)
+    ((_, source),) = caches.reflectors
+    monkeypatch.setattr(source, "_watch_list", False)
+    task = asyncio.create_task(source.run())
+    await store.wait_synced()
+    await writer.churn("1")
+    await eventually(lambda: Key(writer.namespace, "new-1") in store, "the watch after the list")
+    listed = await writer.kube.list(CONFIGMAP, writer.namespace)
+    await eventually(lambda: len(store) == len(listed), "the store equals a fresh list")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await connection.close()
+
+
+async def test_a_frozen_connection_is_given_up(proxy: Proxy, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reflector, "SILENCE", (2.0, 3.0))
+    async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
+        opened = proxy.connections
+        proxy.freeze()
+        await writer.churn("1")
+        await eventually(lambda: proxy.connections > opened, "a new connection", timeout=30)
+        proxy.thaw()
+        await follower.converge(writer.kube)
+
+
+async def test_a_watcher_too_slow_for_the_server_catches_up(proxy: Proxy, writer: Writer) -> None:
+    """The proxy stops reading while megabytes of events pile up, until the server drops the watch."""
+    ballast = "x" * 200_000
+    async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
+        before = restarts()
+        proxy.freeze()
+        for round_ in range(150):
+            await writer.write("changed", round=str(round_), ballast=ballast)
+        await writer.churn("last")
+        proxy.thaw()
+        await follower.converge(writer.kube, timeout=120)
+        assert restarts() > before, "the server dropped the watch"

@@ -1,0 +1,47 @@
+"""One cluster of three nodes for most tests, in a state directory of the test run's own."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local import images, nodespec
+from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.progress import Progress
+from kubeslurm.local.sources import SOURCES
+from tests.local.support import Namespace
+
+GPU = "gpu:count=1,label=tier=fast,taint=gpu=yes:NoSchedule,resource=nvidia.com/gpu=8"
+
+
+@pytest.fixture(scope="session")
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Clusters of the tests are kept apart from those of whoever runs them."""
+    home = tmp_path_factory.mktemp("state")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(home))
+        yield home
+
+
+@pytest.fixture(scope="session")
+def cluster(state_home: Path) -> Iterator[Cluster]:
+    """Two plain nodes and one with labels, a taint and pretended GPUs."""
+    box = images.build("testbox", tag="1", context=SOURCES / "images" / "testbox", progress=Progress())
+    shared = Cluster("shared")
+    shared.up(nodespec.nodes(2, [GPU]))
+    try:
+        images.push(box, shared.registry, ca=shared.ca)
+        yield shared
+    finally:
+        shared.down(purge=True)
+
+
+@pytest.fixture
+def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
+    """A namespace named after the test."""
+    name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:60].strip("-")
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    yield Namespace(cluster, name)
+    cluster.kubectl("delete", "namespace", name, "--wait=false")

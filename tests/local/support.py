@@ -1,0 +1,114 @@
+"""What tests of the local cluster share: waiting with a deadline, pods in few words, a look at the whole machine."""
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kubeslurm.local import cgroups, state
+from kubeslurm.local.cluster import Cluster
+
+T = TypeVar("T")
+Tree = dict[str, Any]
+BOX = "localhost/testbox:1"
+
+
+def eventually(look: Callable[[], T | None], what: str, *, timeout: float = 60.0) -> T:
+    """The first truthy answer of `look`."""
+    deadline = time.monotonic() + timeout
+    while not (found := look()):
+        assert time.monotonic() < deadline, f"not seen within {timeout:.0f} s: {what}"
+        time.sleep(0.1)
+    return found
+
+
+class Namespace:
+    """A namespace of one test's own."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self.cluster = cluster
+        self.name = name
+
+    def kubectl(self, *args: str, stdin: str | None = None) -> str:
+        return self.cluster.kubectl("-n", self.name, *args, stdin=stdin)
+
+    def apply(self, *trees: Tree) -> None:
+        items = {"apiVersion": "v1", "kind": "List", "items": list(trees)}
+        self.kubectl("apply", "-f", "-", stdin=json.dumps(items))
+
+    def get(self, *args: str) -> Tree:
+        tree: Tree = json.loads(self.kubectl("get", *args, "-o", "json"))
+        return tree
+
+    def wait(self, what: str, condition: str, timeout: str = "60s") -> None:
+        self.kubectl("wait", f"--for={condition}", what, f"--timeout={timeout}")
+
+    def sh(self, pod: str, script: str) -> str:
+        return self.kubectl("exec", pod, "--", "sh", "-c", script).strip()
+
+    def start(self, *pods: Tree) -> None:
+        """Apply pods and wait until they are ready."""
+        self.apply(*pods)
+        for tree in pods:
+            self.wait(f"pod/{tree['metadata']['name']}", "condition=Ready")
+
+
+def pod(name: str, script: str = "sleep 2147483647", *, node: str = "", **spec: Any) -> Tree:
+    """A pod that runs a script, without patience at its end. `container` adds to its container."""
+    container = {"name": "box", "image": BOX, "command": ["sh", "-c", script], **spec.pop("container", {})}
+    selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": {"app": name}},
+        "spec": {"terminationGracePeriodSeconds": 0, "containers": [container], **selector, **spec},
+    }
+
+
+def service(name: str, **spec: Any) -> Tree:
+    """A Service for the pods labelled with its name, port 80 to 8080."""
+    ports = [{"port": 80, "targetPort": 8080}]
+    tree = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}}
+    return {**tree, "spec": {"selector": {"app": name}, "ports": ports, **spec}}
+
+
+def web(name: str, *, node: str = "") -> Tree:
+    """A pod that answers HTTP on port 8080 with its own name."""
+    return pod(name, f"mkdir /tmp/www; echo {name} > /tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www", node=node)
+
+
+def claim(name: str, mode: str, storage_class: str | None = None) -> Tree:
+    """A request for a volume."""
+    spec: Tree = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
+    if storage_class:
+        spec["storageClassName"] = storage_class
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def mounts() -> set[str]:
+    """Mount points of this machine, as this process sees them."""
+    return {line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+
+
+def links() -> set[str]:
+    """Network links of this machine."""
+    return set(os.listdir("/sys/class/net"))
+
+
+def control_groups(cluster: Cluster) -> list[Path]:
+    """Control groups of a cluster, in every tree of the machine."""
+    return [directory for directory in cgroups.detect().directories(cluster.home.group) if directory.exists()]
+
+
+def processes(cluster: Cluster) -> set[tuple[int, int]]:
+    """Every process of a cluster, with its start time."""
+    files = [file for directory in control_groups(cluster) for file in directory.rglob("cgroup.procs")]
+    pids = {int(line) for file in files for line in file.read_text().split()}
+    return {(pid, state.started(pid)) for pid in pids}
+
+
+def alive(found: set[tuple[int, int]]) -> bool:
+    """Whether any of these processes still runs."""
+    return any(state.started(pid) == started for pid, started in found)

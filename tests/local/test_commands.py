@@ -1,0 +1,71 @@
+"""The commands, as users type them."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from kubeslurm.cli.app import app
+from kubeslurm.local.cluster import Cluster
+
+
+@pytest.fixture(autouse=True)
+def _apart(state_home: Path) -> None:
+    """Never the clusters of whoever runs the tests."""
+
+
+def local(*args: str) -> Result:
+    return CliRunner().invoke(app, ["local", *args])
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["up", "--name", "Bad_Name"], "no name for a cluster"),
+        (
+            ["up", "--node", "gpu:colour=red", "--name", "x"],
+            "'colour=red' in --node 'gpu:colour=red' is not understood",
+        ),
+        (["up", "--nodes", "-1", "--name", "x"], "cannot have -1 nodes"),
+        (["up", "--nodes", "500", "--name", "x"], "--fake-nodes"),
+        (["status", "--name", "nobody"], "is not running. Start it with `kubeslurm local up --name nobody`"),
+        (["kubeconfig", "--name", "nobody"], "There is no cluster 'nobody'"),
+        (["kubectl", "--name", "nobody", "get", "pods"], "is not running"),
+        (["logs", "etcd", "--name", "nobody"], "There is no log of 'etcd'"),
+        (["node", "kill", "node-1", "--name", "nobody"], "There is no cluster 'nobody'"),
+        (["image", "push", "localhost/x:1", "--name", "nobody"], "is not running"),
+    ],
+)
+def test_mistakes_get_one_clear_sentence(args: list[str], said: str) -> None:
+    result = local(*args)
+    assert result.exit_code == 1
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_an_unknown_node_is_named_with_those_there_are(cluster: Cluster) -> None:
+    result = local("node", "kill", "node-9", "--name", cluster.name)
+    assert result.exit_code == 1
+    assert "has no node 'node-9'. Its nodes are: node-1, node-2, gpu-1." in result.stderr
+
+
+def test_down_of_what_does_not_run_is_no_error() -> None:
+    result = local("down", "--name", "nobody")
+    assert (result.exit_code, result.stdout) == (0, "The cluster 'nobody' was not running.\n")
+
+
+def test_status_shows_every_node_and_component(cluster: Cluster) -> None:
+    result = local("status", "--name", cluster.name)
+    assert result.exit_code == 0
+    for name in ("gpu-1", "etcd", "kube-apiserver", "node-2/kubelet", cluster.registry):
+        assert name in result.stdout
+
+
+def test_up_says_when_the_cluster_runs_already(cluster: Cluster) -> None:
+    result = local("up", "--nodes", "7", "--name", cluster.name)
+    assert result.exit_code == 0
+    assert "is running already; nothing was changed" in result.stdout
+
+
+def test_kubeconfig_prints_a_path_and_nothing_else(cluster: Cluster) -> None:
+    assert local("kubeconfig", "--name", cluster.name).stdout == f"{cluster.kubeconfig}\n"

@@ -1,0 +1,122 @@
+"""Start, stop, several clusters, what is kept and what is left behind."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local import nodespec
+from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.errors import LocalError
+from tests.local.support import alive, control_groups, eventually, links, mounts, processes
+
+
+@pytest.fixture
+def small(state_home: Path) -> Iterator[Cluster]:
+    """A cluster of the test's own, gone afterwards."""
+    yield Cluster("small")
+    Cluster("small").down(purge=True)
+
+
+def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Cluster) -> None:
+    before = mounts(), links()
+    assert small.up(nodespec.nodes(1, []))
+    assert (mounts(), links()) == before
+    small.kubectl("create", "configmap", "kept", "--from-literal=a=b")
+    address, ca = small.spec.address, small.ca.read_bytes()
+    running = processes(small)
+    assert len(running) > 10
+    assert small.down()
+    assert not alive(running)
+    assert (mounts(), links()) == before
+    assert control_groups(small) == []
+    assert not small.home.run.exists()
+
+    assert small.up()
+    assert "kept" in small.kubectl("get", "configmap", "kept")
+    assert (small.spec.address, small.ca.read_bytes()) == (address, ca)
+    assert [node.name for node in small.spec.nodes] == ["node-1"]
+    small.down()
+    assert small.up(fresh=True)
+    assert small.kubectl("get", "configmap", "kept", "--ignore-not-found") == ""
+
+
+def test_two_clusters_run_side_by_side(cluster: Cluster, small: Cluster) -> None:
+    small.up(nodespec.nodes(1, []))
+    assert small.spec.address != cluster.spec.address
+    assert small.kubectl("get", "nodes", "-o", "name").split() == ["node/node-1"]
+    assert len(cluster.kubectl("get", "nodes", "-o", "name").split()) == 3
+    small.down()
+    assert cluster.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+def test_a_control_plane_alone_is_a_cluster_too(small: Cluster) -> None:
+    small.up([])
+    assert small.kubectl("get", "nodes") == ""
+    assert small.kubectl("get", "storageclass", "-o", "name").split() == [
+        "storageclass.storage.k8s.io/shared",
+        "storageclass.storage.k8s.io/standard",
+    ]
+
+
+def test_nodes_that_are_no_longer_asked_for_go(small: Cluster) -> None:
+    small.up(nodespec.nodes(1, []), fake_nodes=20)
+    assert len(small.kubectl("get", "nodes", "-o", "name").split()) == 21
+    small.down()
+    small.up([], fake_nodes=2)
+    assert small.kubectl("get", "nodes", "-o", "name").split() == ["node/fake-1", "node/fake-2"]
+    assert list(small.home.nodes.iterdir()) == []
+
+
+def test_up_of_a_running_cluster_changes_nothing(cluster: Cluster) -> None:
+    init = cluster.home.init()
+    assert not cluster.up(nodespec.nodes(1, []))
+    assert cluster.home.init() == init
+    assert len(cluster.spec.nodes) == 3
+
+
+def test_the_kubeconfig_is_for_its_owner_only(cluster: Cluster) -> None:
+    assert stat.S_IMODE(cluster.kubeconfig.stat().st_mode) == 0o600
+    assert stat.S_IMODE(cluster.home.path.stat().st_mode) == 0o700
+    assert [p.name for p in cluster.home.pki.glob("*.key") if stat.S_IMODE(p.stat().st_mode) != 0o600] == []
+
+
+def test_nothing_listens_beyond_loopback(cluster: Cluster) -> None:
+    """Listeners that belong to the cluster's processes and live in the host's network."""
+    port, address = 6443, cluster.spec.address
+    little_endian = bytes(int(part) for part in reversed(address.split("."))).hex().upper()
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    listening = [row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")]
+    assert f"{little_endian}:{port:04X}" in listening
+    assert not [entry for entry in listening if entry[6:8] != "7F"]
+
+
+def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster) -> None:
+    small.up([])
+    init = small.home.init()
+    assert init is not None
+    os.kill(init.pid, signal.SIGKILL)
+    eventually(lambda: not small.running, "the init is gone")
+    with pytest.raises(LocalError, match="is not running"):
+        small.status()
+    assert control_groups(small) != []
+    assert small.up()
+    assert small.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_an_interrupted_up_leaves_nothing_running(small: Cluster, number: signal.Signals) -> None:
+    code = "from kubeslurm.local.cluster import Cluster; Cluster('small').up([])"
+    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as command:
+        init = eventually(small.home.init, "the init has started")
+        running = eventually(lambda: processes(small), "processes of the cluster")
+        command.send_signal(number)
+    eventually(lambda: not alive(running | {(init.pid, init.started)}), "every process has ended")
+    if number == signal.SIGINT:
+        assert control_groups(small) == []
+        assert not small.home.run.exists()

@@ -1,0 +1,170 @@
+"""Nodes: what they are given, and what happens when they or their parts fail."""
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.supervisor import Condition
+from tests.local.support import Namespace, eventually, pod
+
+
+def node_of(cluster: Cluster, name: str) -> dict[str, object]:
+    found: dict[str, object] = Namespace(cluster, "default").get(f"node/{name}")
+    return found
+
+
+def test_nodes_have_the_labels_taints_and_resources_they_were_given(namespace: Namespace) -> None:
+    gpu = namespace.get("node/gpu-1")
+    assert gpu["metadata"]["labels"]["tier"] == "fast"
+    assert gpu["spec"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    assert gpu["status"]["allocatable"]["nvidia.com/gpu"] == "8"
+    assert "nvidia.com/gpu" not in namespace.get("node/node-1")["status"]["allocatable"]
+
+
+def test_pods_get_pretended_gpus_only_where_they_are(namespace: Namespace) -> None:
+    toleration = {"key": "gpu", "operator": "Exists"}
+    asks = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    namespace.start(pod("trainer", container=asks, tolerations=[toleration]))
+    assert namespace.get("pod/trainer")["spec"]["nodeName"] == "gpu-1"
+
+
+def test_memory_that_nodes_hand_out_fits_the_machine(cluster: Cluster) -> None:
+    nodes = Namespace(cluster, "default").get("nodes")["items"]
+    total = sum(int(node["status"]["allocatable"]["memory"].removesuffix("Ki")) for node in nodes)
+    machine = int(Path("/proc/meminfo").read_text().split()[1])
+    assert 0 < total <= machine
+
+
+def test_kubelets_refuse_whoever_has_no_certificate(cluster: Cluster) -> None:
+    fetch = "import ssl, urllib.request as r; r.urlopen('{}', context=ssl._create_unverified_context(), timeout=2)"
+    answer = cluster.fabric_exec([sys.executable, "-c", fetch.format("https://10.250.1.1:10250/pods")])
+    assert "401: Unauthorized" in answer.stderr
+    readonly = cluster.fabric_exec([sys.executable, "-c", fetch.format("http://10.250.1.1:10255/pods")])
+    assert "Connection refused" in readonly.stderr
+
+
+def test_a_kubelets_certificate_opens_only_what_belongs_to_its_node(cluster: Cluster) -> None:
+    config = "/etc/kubernetes/kubelet.kubeconfig"
+    kubectl = ["kubectl", f"--kubeconfig={config}"]
+    assert cluster.exec_in_node("node-1", [*kubectl, "get", "node", "node-1"]).returncode == 0
+    label = cluster.exec_in_node("node-1", [*kubectl, "label", "node", "node-2", "mine=yes"])
+    assert label.returncode != 0
+    assert "only its own Node object" in label.stderr
+    assert cluster.exec_in_node("node-1", ["ls", "/cluster"]).returncode != 0
+
+
+def test_the_machines_kernel_settings_stay_as_they_are(cluster: Cluster) -> None:
+    inside = cluster.exec_in_node("node-1", ["cat", "/proc/sys/kernel/panic"]).stdout.strip()
+    assert inside == "10"
+    assert cluster.exec_in_node("node-1", ["sysctl", "-n", "net.ipv4.ip_forward"]).stdout.strip() == "1"
+
+
+COMPONENTS = [
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "coredns",
+    "registry",
+    "keeper",
+    "node-1/containerd",
+    "node-1/kubelet",
+    "node-1/kube-proxy",
+]
+
+
+def component(cluster: Cluster, name: str) -> Condition:
+    return next(c for c in cluster.status().components if c.name == name)
+
+
+def kill_component(cluster: Cluster, name: str) -> None:
+    """Find the component by its number in the cluster's pid namespace, and kill it from outside."""
+    wanted = component(cluster, name).pid
+    record = cluster.home.init()
+    assert record is not None
+    for child in Path(f"/proc/{record.pid}/task/{record.pid}/children").read_text().split():
+        numbers = Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].splitlines()[0].split()
+        if int(numbers[1]) == wanted:
+            os.kill(int(child), signal.SIGKILL)
+            return
+    pytest.fail(f"no process for {name}")
+
+
+@pytest.mark.parametrize("name", COMPONENTS)
+def test_a_killed_component_comes_back(cluster: Cluster, namespace: Namespace, name: str) -> None:
+    before = component(cluster, name)
+    kill_component(cluster, name)
+    restarted = eventually(lambda: _restarted(cluster, before), f"{name} runs again")
+    assert restarted.restarts > before.restarts
+    assert "signal 9" in restarted.last_exit
+    eventually(lambda: cluster.kubectl("get", "--raw", "/readyz", check=False) == "ok", "the apiserver is ready")
+
+
+def _restarted(cluster: Cluster, before: Condition) -> Condition | None:
+    now = component(cluster, before.name)
+    return now if now.state == "running" and now.restarts > before.restarts else None
+
+
+def test_everything_still_works_after_all_those_restarts(cluster: Cluster, namespace: Namespace) -> None:
+    namespace.start(pod("one", node="node-1"), pod("two", node="node-2"))
+    eventually(
+        lambda: "10.96.0.1" in namespace.sh("one", "nslookup kubernetes.default.svc.cluster.local || true"), "DNS"
+    )
+
+
+def test_a_killed_node_stays_down_until_started_and_then_returns(cluster: Cluster, namespace: Namespace) -> None:
+    namespace.start(pod("survivor", node="node-2"))
+    with stopped(cluster, "node-2", kill=True), pytest.raises(LocalError, match="not running"):
+        cluster.exec_in_node("node-2", ["true"])
+    eventually(lambda: _restarts(namespace, "survivor") == 1, "the pod runs again on its node")
+    namespace.wait("pod/survivor", "condition=Ready")
+    assert namespace.sh("survivor", "echo here") == "here"
+
+
+def _restarts(namespace: Namespace, name: str) -> int:
+    return int(namespace.get(f"pod/{name}")["status"]["containerStatuses"][0]["restartCount"])
+
+
+@contextlib.contextmanager
+def stopped(cluster: Cluster, name: str, *, kill: bool = False) -> Iterator[None]:
+    """A node that is down for the length of a block."""
+    node = cluster.node(name)
+    node.kill() if kill else node.stop()
+    try:
+        assert node.condition.state == "stopped"
+        yield
+    finally:
+        node.start()
+    assert node.condition.state == "running"
+
+
+def test_a_stopped_node_lets_its_pods_end_in_order(cluster: Cluster, namespace: Namespace) -> None:
+    script = "trap 'echo bye; exit 0' TERM; while true; do sleep 0.1; done"
+    namespace.start(pod("polite", script, node="node-2"))
+    with stopped(cluster, "node-2"):
+        logs = list((cluster.home.node("node-2") / "log/pods").glob(f"{namespace.name}_polite_*/box/0.log"))
+        assert "bye" in logs[0].read_text()
+    eventually(lambda: _restarts(namespace, "polite") == 1, "the pod runs again")
+
+
+def test_a_node_whose_first_process_dies_is_started_again(cluster: Cluster) -> None:
+    before = cluster.node("gpu-1").condition
+    os.kill(before.pid, signal.SIGKILL)
+    eventually(lambda: _came_back(cluster, before.restarts), "the node runs again")
+    eventually(lambda: _gpus(cluster) == "8", "the kubelet shows the extended resources again")
+
+
+def _came_back(cluster: Cluster, restarts: int) -> bool:
+    now = cluster.node("gpu-1").condition
+    return now.state == "running" and now.restarts > restarts
+
+
+def _gpus(cluster: Cluster) -> str:
+    return cluster.kubectl("get", "node", "gpu-1", "-o", r"jsonpath={.status.allocatable.nvidia\.com/gpu}")

@@ -1,0 +1,34 @@
+"""Real Slurm daemons from our own images."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local import cache, images
+from kubeslurm.local.progress import Progress
+from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.tasks import Tasks
+from tests.slurm.lab import Lab, Roots
+
+
+@pytest.fixture(scope="session")
+def roots() -> Roots:
+    """The images' root file systems, built and unpacked unless they are at hand."""
+    with Progress() as progress:
+        return Roots(*(_root(name, progress) for name in Roots._fields))
+
+
+def _root(name: str, progress: Progress) -> Path:
+    image = images.build(name, tag="test", target=name, context=SOURCES / "images" / "slurm", progress=progress)
+    entry = cache.Entry(f"test-{name}", image.id[:16])
+    return entry.fill(lambda folder: images.extract(image, folder, tasks=Tasks()), say=progress.say)
+
+
+@pytest.fixture
+def lab(roots: Roots, tmp_path: Path) -> Iterator[Lab]:
+    lab = Lab(roots, tmp_path)
+    try:
+        yield lab
+    finally:
+        lab.close()

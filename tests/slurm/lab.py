@@ -1,0 +1,167 @@
+"""A real Slurm cluster for tests: slurmctld, slurmrestd and slurmd from our images, each on a host of its own."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import httpx2
+
+from kubeslurm.slurm import tokens
+from kubeslurm.slurm.client import SlurmClient
+from kubeslurm.slurm.transport import VERSIONS, Transport
+from tests.slurm.hosts import Host, Network, until
+
+SLURM = 401
+NOBODY = 65534
+ENTRYPOINT = "/usr/local/bin/entrypoint.sh"
+
+CONF = """\
+# comments count in Slurm's checksum
+ClusterName=test
+SlurmUser=slurm
+SlurmctldHost=ctld
+SlurmctldPort=6817
+StateSaveLocation=/var/spool/slurmctld/test
+SlurmdUser=root
+SlurmdPort=6818
+SlurmdSpoolDir=/var/spool/slurmd
+MaxNodeCount=1024
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+AuthType=auth/slurm
+CredType=cred/slurm
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt.key
+AuthInfo=use_client_ids
+SlurmctldParameters=enable_configless,reconfig_on_restart
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+AccountingStorageType=accounting_storage/none
+ReturnToService=1
+SchedulerParameters=batch_sched_delay=0,requeue_delay=1
+NodeSet=w Feature=w
+PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED
+"""
+
+
+class Roots(NamedTuple):
+    """The images' root file systems."""
+
+    slurmctld: Path
+    slurmd: Path
+    slurmrestd: Path
+
+
+class Lab:
+    """Starts and stops the daemons of one cluster below one folder."""
+
+    def __init__(self, roots: Roots, folder: Path) -> None:
+        self.folder = folder
+        self.jwt_key = secrets.token_bytes(32)
+        self._roots = roots
+        self._network = Network()
+        self._hosts: list[Host] = []
+        self._etc = self._directory("etc")
+        self._state = self._directory("state", SLURM)
+        self._directory("state/test", SLURM)
+        self.log = self._directory("log", SLURM)
+        self._socket = self._directory("socket", NOBODY)
+        self._keys = self._directory("keys")
+        self.write("slurm.conf", CONF)
+        self.write("cgroup.conf", "CgroupPlugin=disabled\n")
+        self._key("slurm.key", secrets.token_bytes(1024))
+        self._key("jwt.key", self.jwt_key)
+        shutil.copy(self._etc / "slurm.key", self._keys / "slurm.key")
+
+    def write(self, name: str, text: str) -> None:
+        """Puts a file into slurmctld's mounted configuration."""
+        (self._etc / name).write_text(text)
+
+    def remove(self, name: str) -> None:
+        (self._etc / name).unlink(missing_ok=True)
+
+    def slurmctld(self) -> Host:
+        binds = {"/etc/slurm": self._etc, "/var/spool/slurmctld": self._state, "/var/log/slurm": self.log}
+        return self._start("ctld", self._roots.slurmctld, [ENTRYPOINT], binds, f"{SLURM}:{SLURM}")
+
+    def slurmd(self, name: str, *arguments: str, env: dict[str, str] | None = None) -> Host:
+        """A worker, started as the reference operator does it: the node's settings wrapped in literal quotes."""
+        port = 7000 + int(name.lstrip("n"))
+        command = [ENTRYPOINT, "-Z", "--conf-server", "ctld:6817", "--conf", f"'Features=w Port={port}'", *arguments]
+        binds = {"/etc/slurm": self._keys, "/var/log/slurm": self._directory(f"log-{name}-{secrets.token_hex(4)}")}
+        return self._start(name, self._roots.slurmd, command, binds, env=env)
+
+    def slurmrestd(self) -> Host:
+        etc = self._directory("etc-rest")
+        (etc / "slurm.conf").write_text(CONF)
+        command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "unix:/socket/rest"]
+        binds = {"/etc/slurm": etc, "/socket": self._socket}
+        env = {"SLURM_JWT": "daemon", "SLURM_JSON": "compact"}
+        host = self._start("rest", self._roots.slurmrestd, command, binds, f"{NOBODY}:{NOBODY}", env)
+        until((self._socket / "rest").exists, "slurmrestd has not opened its socket")
+        return host
+
+    def client(self, versions: Sequence[str] = VERSIONS, *, key: bytes | None = None) -> SlurmClient:
+        def token() -> str:
+            return tokens.mint(key or self.jwt_key, "slurm", now=time.time(), lifetime=900)
+
+        http = httpx2.AsyncHTTPTransport(uds=str(self._socket / "rest"))
+        return SlurmClient(Transport(["http://slurmrestd"], token, http=http, versions=versions))
+
+    def close(self) -> None:
+        for host in self._hosts:
+            host.close()
+        self._network.close()
+
+    def _start(
+        self,
+        name: str,
+        root: Path,
+        command: list[str],
+        binds: dict[str, Path],
+        user: str = "0:0",
+        env: dict[str, str] | None = None,
+    ) -> Host:
+        folder = self._directory(f"host-{name}-{secrets.token_hex(4)}")
+        host = Host(name, root, command, network=self._network, folder=folder, binds=binds, user=user, env=env)
+        self._hosts.append(host)
+        return host
+
+    def _directory(self, name: str, owner: int = 0) -> Path:
+        path = self.folder / name
+        path.mkdir(exist_ok=True)
+        os.chown(path, owner, owner)
+        return path
+
+    def _key(self, name: str, content: bytes) -> None:
+        path = self._etc / name
+        path.write_bytes(content)
+        path.chmod(0o600)
+        os.chown(path, SLURM, SLURM)
+
+
+def answers(controller: Host) -> None:
+    """Waits until slurmctld serves."""
+
+    def up() -> bool:
+        with contextlib.suppress(AssertionError):
+            return "is UP" in controller.run("scontrol", "ping")
+        return False
+
+    until(up, f"slurmctld does not answer: {controller.output.read_text()}")
+
+
+def idle(controller: Host, *nodes: str) -> None:
+    """Waits until the nodes could take a job."""
+    until(
+        lambda: (
+            controller.run("sinfo", "-h", "-N", "-t", "idle", "-n", ",".join(nodes), "-o", "%t").split()
+            == ["idle"] * len(nodes)
+        ),
+        f"{nodes} are not idle",
+    )

@@ -1,0 +1,252 @@
+"""The images' entry points: how they read what they are given, and that nothing ends them but their owner."""
+
+import re
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local.sources import SOURCES
+from tests.slurm.hosts import Host, until
+from tests.slurm.lab import CONF, Lab, answers, idle
+
+SCRIPTS = SOURCES / "images" / "slurm"
+
+# Notes its arguments one per line; -C describes a machine of 2 sockets with 4 cores of 2 threads and 64 GB.
+STUB = """#!/bin/bash
+[[ $1 == -C ]] && exec echo "Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=64000"
+printf '%s\\n' "$@" > "$NOTES"
+exit 3
+"""
+
+
+def arguments(tmp_path: Path, *given: str, env: dict[str, str] | None = None) -> list[str]:
+    """What the entry point hands to slurmd."""
+    notes = tmp_path / "notes"
+    for name, text in {"slurmd": STUB, "hostname": "#!/bin/sh\necho worker-3\n", "mkdir": "#!/bin/sh\n"}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    settings = {"PATH": f"{tmp_path}:/usr/bin:/bin", "KUBESLURM_LIB": str(SCRIPTS), "NOTES": str(notes)}
+    command = ["bash", str(SCRIPTS / "slurmd.sh"), *given]
+    process = subprocess.Popen(command, env=settings | (env or {}), stderr=subprocess.DEVNULL)
+    try:
+        until(lambda: notes.exists() and notes.read_text(), "slurmd was not started")
+    finally:
+        process.terminate()
+        assert process.wait(timeout=10) == 0
+    return notes.read_text().splitlines()
+
+
+def node_conf(words: list[str]) -> str:
+    return words[words.index("--conf") + 1]
+
+
+def test_scripts_pass_shellcheck() -> None:
+    subprocess.run(["shellcheck", "-x", *(path.name for path in SCRIPTS.glob("*.sh"))], cwd=SCRIPTS, check=True)
+
+
+def test_plain_arguments_pass_through_with_the_host_name(tmp_path: Path) -> None:
+    assert arguments(tmp_path, "-Z", "--conf-server", "c:6817") == [
+        "-b",
+        "-Z",
+        "--conf-server",
+        "c:6817",
+        "-N",
+        "worker-3",
+    ]
+
+
+def test_a_given_node_name_is_kept(tmp_path: Path) -> None:
+    assert arguments(tmp_path, "-Z", "-N", "mine") == ["-b", "-Z", "-N", "mine"]
+
+
+def test_the_node_name_of_the_environment_beats_the_host_name(tmp_path: Path) -> None:
+    assert arguments(tmp_path, "-Z", env={"SLURMD_NODENAME": "kube-7"})[-2:] == ["-N", "kube-7"]
+
+
+def test_quotes_meant_for_a_shell_are_taken_off(tmp_path: Path) -> None:
+    assert node_conf(arguments(tmp_path, "--conf", "'Features=gpu,h100 Gres=gpu:8'")) == "Features=gpu,h100 Gres=gpu:8"
+
+
+def test_nothing_is_evaluated(tmp_path: Path) -> None:
+    words = arguments(tmp_path, "--conf", "'Features=$(touch /tmp/x) Gres=`id` Weight=$HOME;*'")
+    assert node_conf(words) == "Features=$(touch /tmp/x) Gres=`id` Weight=$HOME;*"
+
+
+@pytest.mark.parametrize(
+    "text", ["'Features=a Topology='\"$SLINKY_TOPOLOGY\"''", "'Features=a Topology='", "Features=a"]
+)
+def test_an_empty_topology_is_left_out(tmp_path: Path, text: str) -> None:
+    assert node_conf(arguments(tmp_path, "--conf", text)) == "Features=a"
+
+
+@pytest.mark.parametrize("name", ["SLINKY_TOPOLOGY", "POD_TOPOLOGY"])
+def test_a_topology_of_the_environment_is_added(tmp_path: Path, name: str) -> None:
+    words = arguments(
+        tmp_path, "--conf", "'Features=a Topology='\"$SLINKY_TOPOLOGY\"''", env={name: "topo:s1,block:b1"}
+    )
+    assert node_conf(words) == "Features=a Topology=topo:s1,block:b1"
+
+
+def test_a_topology_of_the_user_wins(tmp_path: Path) -> None:
+    words = arguments(tmp_path, "--conf", "Topology=mine:x", env={"SLINKY_TOPOLOGY": "topo:s1"})
+    assert node_conf(words) == "Topology=mine:x"
+
+
+def test_pod_limits_reserve_the_rest_of_the_machine(tmp_path: Path) -> None:
+    env = {"POD_CPUS": "6", "POD_MEMORY": "32000", "SLINKY_TOPOLOGY": "t:s"}
+    words = arguments(tmp_path, "--conf", "'Features=a'", env=env)
+    assert node_conf(words) == "Features=a Topology=t:s CoreSpecCount=5 MemSpecLimit=32000"
+
+
+def test_limits_beyond_the_machine_reserve_nothing(tmp_path: Path) -> None:
+    words = arguments(tmp_path, "--conf", "Features=a", env={"POD_CPUS": "16", "POD_MEMORY": "64000"})
+    assert node_conf(words) == "Features=a"
+
+
+def test_what_the_user_reserves_stands(tmp_path: Path) -> None:
+    env = {"POD_CPUS": "6", "POD_MEMORY": "32000"}
+    words = arguments(tmp_path, "--conf", "Corespeccount=1 Memspeclimit=5", env=env)
+    assert node_conf(words) == "Corespeccount=1 Memspeclimit=5"
+
+
+def test_options_of_the_environment_come_first_and_keep_their_quoted_blanks(tmp_path: Path) -> None:
+    words = arguments(tmp_path, "-v", "-D", env={"SLURMD_OPTIONS": "-Z --extra 'a b'"})
+    assert words == ["-b", "-Z", "--extra", "a b", "-v", "-N", "worker-3"]
+
+
+def controller_arguments(tmp_path: Path, *saved: str) -> list[str]:
+    """What the entry point hands to slurmctld when these files are in the state directory."""
+    notes, state = tmp_path / "notes", tmp_path / "state"
+    state.mkdir()
+    for name in saved:
+        (state / name).write_text("")
+    (tmp_path / "slurm.conf").write_text(f"ClusterName=a\nstatesavelocation={state} # here\n")
+    (tmp_path / "slurmctld").write_text(STUB)
+    (tmp_path / "slurmctld").chmod(0o755)
+    settings = {
+        "PATH": f"{tmp_path}:/usr/bin:/bin",
+        "KUBESLURM_LIB": str(SCRIPTS),
+        "NOTES": str(notes),
+        "SLURM_ETC": str(tmp_path),
+        "SLURM_RUN": str(tmp_path / "run"),
+        "SLURMCTLD_OPTIONS": "-v",
+    }
+    done = subprocess.run(["bash", str(SCRIPTS / "slurmctld.sh"), "-D", "-R"], env=settings, check=False, timeout=20)
+    assert done.returncode == 1
+    return notes.read_text().splitlines()
+
+
+def test_slurmctld_gets_the_options_of_both_sides(tmp_path: Path) -> None:
+    assert controller_arguments(tmp_path) == ["-f", f"{tmp_path}/slurm.conf", "-v", "-R"]
+
+
+def test_a_first_boot_that_was_cut_short_does_not_keep_slurmctld_from_starting(tmp_path: Path) -> None:
+    assert "-i" in controller_arguments(tmp_path, "clustername", "last_config_lite")
+
+
+def test_saved_state_is_never_ignored_once_it_is_whole(tmp_path: Path) -> None:
+    assert "-i" not in controller_arguments(tmp_path, "clustername", "assoc_usage")
+
+
+def main_process(host: Host, name: str, *, after: int = 0) -> int:
+    """The daemon once it is alone under its name; a process that takes over shares it for a moment."""
+
+    def settled() -> int:
+        found = host.processes(name)
+        return found[0] if len(found) == 1 and found[0] != after else 0
+
+    return until(settled, f"{name} has not settled down")
+
+
+def text_of(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+def test_slurmctld_outlives_its_own_death_and_every_reconfigure(lab: Lab) -> None:
+    controller = lab.slurmctld()
+    answers(controller)
+    for _ in range(2):
+        before = main_process(controller, "slurmctld")
+        controller.run("scontrol", "reconfigure")
+        main_process(controller, "slurmctld", after=before)
+        answers(controller)
+    controller.run("kill", "-9", str(main_process(controller, "slurmctld")))
+    until(lambda: "starting it again" in controller.output.read_text(), "the death was not noticed")
+    answers(controller)
+    assert controller.terminate() == 0
+    assert re.search("slurmctld: stopping", controller.output.read_text())
+
+
+def test_slurmctld_comes_up_with_the_last_good_files_and_takes_the_mended_ones(lab: Lab) -> None:
+    first = lab.slurmctld()
+    answers(first)
+    # The newest good configuration is the one to fall back to, not that of the start.
+    lab.write("slurm.conf", CONF + "MaxJobCount=4321\n")
+    first.run("scontrol", "reconfigure")
+    good = lab.folder / "state" / "test" / "last-good-config"
+    until(lambda: "4321" in text_of(good / "slurm.conf"), "the good files were not kept")
+    assert not list(good.glob("*.key"))
+    assert first.terminate() == 0
+
+    lab.write("slurm.conf", CONF + "Bogus=1\n")
+    second = lab.slurmctld()
+    until(lambda: "last ones that worked" in second.output.read_text(), "no fall-back")
+    until(lambda: second.processes("slurmctld"), "slurmctld does not run")
+
+    lab.write("slurm.conf", CONF + "MaxJobCount=5432\n")
+    until(lambda: "have changed; trying them" in second.output.read_text(), "the mended files were not noticed")
+    answers(second)
+    assert "5432" in second.run("scontrol", "show", "config")
+    assert second.terminate() == 0
+
+
+def test_slurmctld_that_never_worked_ends_with_the_reason(lab: Lab) -> None:
+    lab.write("slurm.conf", CONF + "Bogus=1\n")
+    controller = lab.slurmctld()
+    until(lambda: controller.ended, "it should have given up")
+    assert "unrecognized key: Bogus" in controller.output.read_text()
+
+
+def test_a_job_survives_its_slurmd(lab: Lab) -> None:
+    controller = lab.slurmctld()
+    answers(controller)
+    worker = lab.slurmd("n1")
+    idle(controller, "n1")
+    controller.run("sbatch", "-o", "/dev/null", "--wrap", "sleep 300")
+    step = until(lambda: worker.processes("slurmstepd"), "the job does not run")
+    old = main_process(worker, "slurmd")
+    worker.run("kill", "-9", str(old))
+    main_process(worker, "slurmd", after=old)
+    until(lambda: "slurmd: has ended" in worker.output.read_text(), "the death was not said")
+    controller.run("scontrol", "reconfigure")
+    until(lambda: "slurmd: reconfigured" in worker.output.read_text(), "slurmd did not reconfigure")
+    assert worker.processes("slurmstepd") == step
+    assert controller.run("squeue", "-h", "-o", "%T").split() == ["RUNNING"]
+    assert worker.terminate() == 0
+
+
+def test_a_replaced_worker_gives_up_the_job_that_died_with_the_old_one(lab: Lab) -> None:
+    controller = lab.slurmctld()
+    answers(controller)
+    worker = lab.slurmd("n1")
+    idle(controller, "n1")
+    controller.run("sbatch", "-o", "/dev/null", "--wrap", "sleep 300")
+    until(lambda: worker.processes("slurmstepd"), "the job does not run")
+    worker.close()
+    # Slurm believes in a reboot only a good second after it last heard of the node, and hears of a launch that late.
+    heard = time.time()
+    until(lambda: time.time() > heard + 3, "time stands still")
+    lab.slurmd("n1", "--extra=second")
+    until(lambda: "Node unexpectedly rebooted" in controller.run("scontrol", "show", "node", "n1"), "not noticed")
+    assert "Extra=second" in controller.run("scontrol", "show", "node", "n1")
+    assert controller.run("squeue", "-h", "-o", "%T").split() == ["PENDING"]
+
+
+def test_slurmd_waits_for_a_slurmctld_that_comes_later(lab: Lab) -> None:
+    worker = lab.slurmd("n1")
+    until(worker.output.read_text, "the entry point has not started")
+    controller = lab.slurmctld()
+    answers(controller)
+    until(lambda: "n1" in controller.run("sinfo", "-h", "-N", "-o", "%n"), "n1 has not registered", 40)

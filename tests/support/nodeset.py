@@ -1,0 +1,115 @@
+"""The workers of an end-to-end cluster, and jobs whose fate a test must know."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import msgspec
+
+from tests.support.slurm import Slurm, wait_for
+
+NODESET = "nodesets.slinky.slurm.net"
+RESTAPI = "restapis.slinky.slurm.net"
+NAME = "slurm-worker-worker"
+POD_SELECTOR = f"--selector=app.kubernetes.io/instance={NAME}"
+OPERATOR_SELECTOR = "--selector=app.kubernetes.io/name=slurm-operator"
+
+
+class Fate(msgspec.Struct, frozen=True):
+    """What became of a job."""
+
+    state: str
+    restarts: int
+    nodes: str
+
+
+class Workers:
+    """One NodeSet, its pods and its Slurm nodes."""
+
+    def __init__(self, slurm: Slurm, name: str = NAME) -> None:
+        self.slurm = slurm
+        self.name = name
+
+    def scale(self, replicas: int) -> None:
+        self.slurm.kubectl("scale", NODESET, self.name, f"--replicas={replicas}")
+
+    def change(self, spec: dict[str, Any]) -> None:
+        self.slurm.patch(NODESET, self.name, {"spec": spec})
+
+    def pods(self) -> dict[str, dict[str, Any]]:
+        """The pods by their Slurm node name."""
+        found = self.slurm.get("pods", "", f"--selector=app.kubernetes.io/instance={self.name}")["items"]
+        return {pod["spec"]["hostname"]: pod for pod in found}
+
+    def uids(self) -> dict[str, str]:
+        return {node: pod["metadata"]["uid"] for node, pod in self.pods().items()}
+
+    def reasons(self) -> dict[str, str]:
+        """Why each Slurm node is as it is."""
+        text = self.slurm.run("sinfo", "--noheader", "--Node", "--format=%N|%E")
+        return dict(line.split("|", 1) for line in text.splitlines())
+
+    def wait_until_idle(self, count: int, *, within: float = 90.0) -> None:
+        self.slurm.wait_until_idle(count, within=within)
+        wait_for(f"{count} pods", lambda: len(self.pods()) == count, within=within)
+
+    def status(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.slurm.get(NODESET, self.name).get("status", {})
+        return found
+
+    def message(self, condition: str) -> str:
+        return self.slurm.conditions(NODESET, self.name)[condition]["message"]
+
+    def run_job(self, seconds: int, *options: str) -> int:
+        """A job that is running when this returns."""
+        job = self.slurm.submit(f"srun sleep {seconds}", *options)
+        self.slurm.wait_for_job(job, "RUNNING")
+        return job
+
+    def fate(self, job: int) -> Fate:
+        text = self.slurm.run("scontrol", "show", "job", str(job))
+        fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
+        return Fate(fields["JobState"], int(fields["Restarts"]), fields.get("NodeList", ""))
+
+    def wait_for_end(self, job: int, *, within: float = 90.0) -> Fate:
+        """How the job ended, when it has."""
+        over = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT")
+        return wait_for(
+            f"job {job} to end", lambda: fate if (fate := self.fate(job)).state in over else None, within=within
+        )
+
+    def unharmed(self, job: int) -> None:
+        """The job ran to its end, once, undisturbed."""
+        fate = self.wait_for_end(job)
+        assert (fate.state, fate.restarts) == ("COMPLETED", 0)
+
+    def kill_operator(self) -> None:
+        """SIGKILL: nothing is said, nothing is saved."""
+        text = self.slurm.cluster.kubectl(
+            "--namespace=slinky", "delete", "pod", OPERATOR_SELECTOR, "--grace-period=0", "--force", "--wait=false"
+        )
+        assert "deleted" in text
+
+    @contextmanager
+    def without_slurmrestd(self) -> Iterator[None]:
+        """Nobody can ask Slurm; Slurm itself goes on."""
+        self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 0}})
+        selector = "--selector=app.kubernetes.io/name=slurmrestd"
+        wait_for("no slurmrestd", lambda: not self.slurm.get("pods", "", selector)["items"])
+        try:
+            yield
+        finally:
+            self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 1}})
+
+
+def node_of(pod: dict[str, Any]) -> str:
+    """The Kubernetes node a pod runs on."""
+    return str(pod["spec"]["nodeName"])
+
+
+def states_of(pod: dict[str, Any]) -> set[str]:
+    """What the pod's conditions say about its Slurm node."""
+    prefix = "SlurmNodeState"
+    return {
+        each["type"].removeprefix(prefix) for each in pod["status"]["conditions"] if each["type"].startswith(prefix)
+    }

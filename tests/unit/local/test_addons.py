@@ -1,0 +1,48 @@
+from typing import Any
+
+from kubeslurm.local import addons
+from kubeslurm.local.keeper import node_ports
+from kubeslurm.local.nodespec import NodeSpec, Taint
+
+SPEC = NodeSpec("gpu-1", 1, {"tier": "fast"}, (Taint("gpu", "yes", "NoSchedule"),), {"nvidia.com/gpu": "8"})
+
+
+def node(**parts: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "gpu-1"}, "spec": {}, "status": {}, **parts}
+
+
+def test_missing_labels_and_taints_are_added_next_to_what_is_there() -> None:
+    pressure = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+    patch = addons.node_patch(SPEC, node(spec={"taints": [pressure]}))
+    assert patch["metadata"] == {"labels": {"tier": "fast"}}
+    assert patch["spec"] == {"taints": [pressure, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}
+
+
+def test_a_node_that_has_it_all_is_left_alone() -> None:
+    right = node(
+        metadata={"name": "gpu-1", "labels": {"tier": "fast", "other": "x"}},
+        spec={"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
+        status={"capacity": {"nvidia.com/gpu": "8", "cpu": "2"}, "allocatable": {"nvidia.com/gpu": "8"}},
+    )
+    assert addons.node_patch(SPEC, right) == {}
+    assert addons.resource_patch(SPEC, right) == {}
+
+
+def test_resources_that_a_kubelet_set_to_zero_come_back() -> None:
+    reset = node(status={"capacity": {"nvidia.com/gpu": "0"}, "allocatable": {"nvidia.com/gpu": "0"}})
+    assert addons.resource_patch(SPEC, reset)["status"]["capacity"] == {"nvidia.com/gpu": "8"}
+
+
+def test_exactly_one_storage_class_is_the_default() -> None:
+    classes = [tree for tree in addons.objects().values() if tree["kind"] == "StorageClass"]
+    default = "storageclass.kubernetes.io/is-default-class"
+    assert [c["metadata"]["name"] for c in classes if c["metadata"]["annotations"][default] == "true"] == ["standard"]
+
+
+def test_only_tcp_node_ports_are_opened() -> None:
+    services = [
+        {"spec": {"ports": [{"port": 80, "nodePort": 30080}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]}},
+        {"spec": {"ports": [{"port": 443}]}},
+        {"spec": {}},
+    ]
+    assert node_ports(services) == {30080}

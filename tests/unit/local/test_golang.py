@@ -1,0 +1,51 @@
+"""Building Go modules: version stamp, progress, and what a failure means."""
+
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local import golang
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.progress import Progress, Step
+from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.tasks import Tasks
+
+
+def test_the_pinned_kubernetes_is_stamped_into_the_binary() -> None:
+    version = golang.pinned(SOURCES / "local" / "kubernetes", "k8s.io/kubernetes")
+    assert version.startswith("v1.36.")
+    flags = golang.link_flags(version)
+    assert f"version.gitVersion={version}" in flags
+    assert "version.gitMinor=36" in flags
+
+
+def test_a_module_that_pins_nothing_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module x\n")
+    with pytest.raises(LocalError, match="does not require"):
+        golang.pinned(tmp_path, "k8s.io/kubernetes")
+
+
+def test_only_packages_count_as_progress() -> None:
+    step = Step("compile", None, lambda: 0.0)
+    for line in ("k8s.io/api/core/v1", "# k8s.io/api/core/v1", "main.go:3: undefined: x", "", "go: downloading a v1"):
+        golang._count(line, step)
+    assert step.done == 1
+
+
+def test_a_missing_go_is_said_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(LocalError, match=r"Go is not installed.*Install Go 1\.26"):
+        golang.build(tmp_path, ".", tmp_path / "out", stamp="", tasks=Tasks(), progress=Progress())
+
+
+@pytest.mark.parametrize(
+    ("said", "remedy"),
+    [
+        ("write /tmp/x: no space left on device", "disk space"),
+        ('Get "https://r/": dial tcp: lookup r: no such host', "reaches"),
+        ("go: go.mod requires go >= 1.26.0 (running go 1.24.0)", "Install Go 1.26"),
+        ("internal compiler error", "again"),
+    ],
+)
+def test_a_failed_build_has_a_remedy(said: str, remedy: str) -> None:
+    assert remedy in golang._remedy([said])

@@ -1,0 +1,69 @@
+"""Images: what buildah is asked, and what a user is told when it fails."""
+
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.local import images
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.images import ImageRef, Recipe
+from kubeslurm.local.progress import Progress, Step
+from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.tasks import Failed
+
+
+def test_an_image_has_the_name_that_pods_use() -> None:
+    assert str(ImageRef("slurmctld", "26.05")) == "localhost/slurmctld:26.05"
+
+
+def test_a_recipe_becomes_buildah_options(tmp_path: Path) -> None:
+    recipe = Recipe("slurmd", "26.05", tmp_path, target="slurmd", args={"SUITE": "forky"})
+    assert recipe.options() == [
+        "--tag=localhost/slurmd:26.05",
+        f"--file={tmp_path}/Containerfile",
+        "--target=slurmd",
+        "--build-arg=SUITE=forky",
+    ]
+
+
+def test_a_missing_containerfile_is_said_before_anything_is_built(tmp_path: Path) -> None:
+    with pytest.raises(LocalError, match=r"There is no .*Containerfile"):
+        images.build("x", tag="1", context=tmp_path, progress=Progress())
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("E: Unable to locate package sssd", "needs the Debian package sssd"),
+        ("E: Package 'sssd' has no installation candidate", "needs the Debian package sssd"),
+        ("write /x: No space left on device", "The disk is full"),
+        ("Err: Temporary failure resolving 'm'", "apt-get update"),
+        ("something else", "Building the image slurmd failed. It said:\n    something else"),
+    ],
+)
+def test_a_failed_build_is_explained(said: str, told: str) -> None:
+    assert told in str(images._explained("slurmd", Failed(["buildah"], 1, [said])))
+
+
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("STEP 3/7: RUN apt-get update", "step 3 of 7, RUN"),
+        ("[2/2] STEP 1/4: FROM scratch", "step 1 of 4, FROM"),
+        ("--> 892ff425c00", ""),
+    ],
+)
+def test_progress_follows_the_steps_of_the_containerfile(line: str, note: str) -> None:
+    step = Step("build", None, lambda: 0.0)
+    images._follow(line, step)
+    assert step.note == note
+
+
+@pytest.mark.parametrize("recipe", sorted((SOURCES / "images").glob("*/Containerfile")), ids=lambda p: p.parent.name)
+def test_containerfiles_are_ordinary_and_name_no_mirror(recipe: Path) -> None:
+    text = recipe.read_text()
+    first = next(line for line in text.splitlines() if line.startswith("FROM"))
+    assert first.split()[1] in ("debian:forky-slim", "scratch")
+    assert "sources.list" not in text
+    assert "http://" not in text
+    assert "ca.crt" not in text

@@ -1,0 +1,66 @@
+"""The parts of the operator, put together but not started."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+import yaml
+
+from kubeslurm.operator import process
+from kubeslurm.operator.admission import Admission
+from kubeslurm.operator.rbac import watched
+from kubeslurm.operator.settings import OperatorSettings, SettingsError, WebhookSettings
+from kubeslurm.operator.wiring import Operator
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path) -> str:
+    """Leads nowhere; nothing here opens a connection."""
+    tree = {
+        "current-context": "x",
+        "clusters": [{"name": "x", "cluster": {"server": "http://127.0.0.1:1"}}],
+        "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+        "users": [{"name": "x", "user": {}}],
+    }
+    file = tmp_path / "kubeconfig"
+    file.write_text(yaml.safe_dump(tree))
+    return str(file)
+
+
+async def test_readiness_waits_for_every_kind_that_is_watched(kubeconfig: str) -> None:
+    operator = Operator(OperatorSettings(kubeconfig=kubeconfig, leader_elect=True))
+    assert set(operator.manager.unsynced) == {kind.plural for kind in watched()}
+    await operator.connection.close()
+
+
+async def test_a_kubeconfig_that_is_not_there_is_named() -> None:
+    with pytest.raises(SettingsError, match="no kubeconfig /does/not/exist"):
+        Operator(OperatorSettings(kubeconfig="/does/not/exist"))
+
+
+async def test_the_webhook_needs_an_address(kubeconfig: str) -> None:
+    with pytest.raises(SettingsError, match="set server-addr"):
+        Admission(WebhookSettings(kubeconfig=kubeconfig, server_addr="0"))
+
+
+async def test_the_webhook_is_not_ready_before_it_has_a_certificate(kubeconfig: str) -> None:
+    admission = Admission(WebhookSettings(kubeconfig=kubeconfig, cert_secret="certificates"))
+    assert admission.waiting() == ["certificate"]
+    await admission.connection.close()
+
+
+def test_a_signal_ends_the_work_in_peace() -> None:
+    async def work(stop: asyncio.Event) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await stop.wait()
+
+    assert process.run(work) == 0
+
+
+def test_an_expected_failure_ends_the_process_with_a_sentence() -> None:
+    async def work(_stop: asyncio.Event) -> None:
+        raise process.StillBusyError("a NodeSet is still being deleted")
+
+    assert process.run(work) == 1

@@ -1,0 +1,45 @@
+"""A stand-in for slurmrestd behind httpx: a table of answers, and a note of what was asked."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx2
+
+Answer = tuple[int, Any] | Exception
+EMPTY: dict[str, Any] = {"errors": [], "warnings": []}
+
+
+class Slurmrestd:
+    """Answers by method and path; hosts in `down` refuse the connection."""
+
+    def __init__(self, *versions: str) -> None:
+        self.versions = versions or ("v0.0.45",)
+        self.answers: dict[str, Answer | Callable[[httpx2.Request], Answer]] = {}
+        self.asked: list[str] = []
+        self.bodies: list[Any] = []
+        self.tokens: list[str] = []
+        self.down: set[str] = set()
+
+    @property
+    def http(self) -> httpx2.MockTransport:
+        return httpx2.MockTransport(self._answer)
+
+    def _answer(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.host in self.down:
+            raise httpx2.ConnectError("refused")
+        _, _, version, path = request.url.raw_path.decode().split("/", 3)
+        self.tokens.append(request.headers["X-SLURM-USER-TOKEN"])
+        if version not in self.versions:
+            return httpx2.Response(404, content=b"Unable to find requested URL endpoint.")
+        asked = f"{request.method} {path}"
+        if asked == "GET ping/" and asked not in self.answers:
+            return httpx2.Response(200, content=json.dumps(EMPTY).encode())
+        self.asked.append(f"{request.url.host} {asked}")
+        self.bodies.append(json.loads(request.content) if request.content else None)
+        answer = self.answers[asked]
+        result = answer(request) if callable(answer) else answer
+        if isinstance(result, Exception):
+            raise result
+        status, body = result
+        return httpx2.Response(status, content=body if isinstance(body, bytes) else json.dumps(body).encode())

@@ -1,0 +1,116 @@
+"""slurm.conf as text: reading, merging, room for nodes, what needs a restart."""
+
+import pytest
+
+from kubeslurm.slurm import conf
+
+TEXT = r"""# a comment
+ClusterName=one   # another
+SlurmctldParameters=enable_configless,\
+reconfig_on_restart
+NodeName=n[1-2] CPUs=4 \
+  Gres=gpu:8
+clustername=two
+SchedulerParameters+=a=1
+SchedulerParameters+=b
+InteractiveStepOptions="--pty $SHELL"
+Include extra.conf
+odd line
+"""
+
+
+def test_lines_comments_and_continuations_are_read_as_slurm_does() -> None:
+    entries = conf.parse(TEXT)
+    assert [entry.line for entry in entries] == [2, 3, 5, 7, 8, 9, 10, 11, 12]
+    assert entries[1].get("SLURMCTLDPARAMETERS") == "enable_configless,reconfig_on_restart"
+    assert [(pair.name, pair.value) for pair in entries[2].pairs] == [
+        ("NodeName", "n[1-2]"),
+        ("CPUs", "4"),
+        ("Gres", "gpu:8"),
+    ]
+    assert entries[-2].get("include") == "extra.conf"
+    assert entries[-1].rest == "odd line"
+
+
+def test_the_last_value_wins_and_plus_adds() -> None:
+    settings = conf.values(conf.parse(TEXT))
+    assert settings["clustername"] == "two"
+    assert settings["schedulerparameters"] == "a=1,b"
+    assert settings["interactivestepoptions"] == "--pty $SHELL"
+
+
+REQUIRED = {
+    "SlurmctldParameters": "enable_configless,reconfig_on_restart",
+    "AuthInfo": "use_client_ids",
+    "AuthAltParameters": "jwt_key=/etc/slurm/jwt.key",
+}
+
+
+@pytest.mark.parametrize(
+    ("extra", "lines"),
+    [
+        ("", []),
+        ("MaxJobCount=5", []),
+        (
+            "SlurmctldParameters=idle_on_node_suspend",
+            ["SlurmctldParameters=enable_configless,idle_on_node_suspend,reconfig_on_restart"],
+        ),
+        ("slurmctldparameters = Enable_Configless\r\n", ["SlurmctldParameters=enable_configless,reconfig_on_restart"]),
+        (
+            "AuthAltParameters=jwt_key=/mine,use_jwt_client_ids",
+            ["AuthAltParameters=jwt_key=/etc/slurm/jwt.key,use_jwt_client_ids"],
+        ),
+        ("AuthInfo=ttl=5 # why\nAuthInfo=cred_expire=9", ["AuthInfo=cred_expire=9,use_client_ids"]),
+        ("AuthInfo=a b", []),
+    ],
+)
+def test_comma_lists_of_both_sides_are_merged(extra: str, lines: list[str]) -> None:
+    assert conf.merged(extra, REQUIRED) == lines
+
+
+def test_merged_lines_come_in_order_of_their_keys() -> None:
+    extra = "SlurmctldParameters=x\nAuthInfo=y"
+    assert [line.partition("=")[0] for line in conf.merged(extra, REQUIRED)] == ["AuthInfo", "SlurmctldParameters"]
+
+
+@pytest.mark.parametrize(
+    ("needed", "current", "count"),
+    [
+        (0, 0, 1024),
+        (1024, 0, 1024),
+        (1025, 0, 2048),
+        (5000, 1024, 8192),
+        (10, 4096, 4096),
+        (3000, 1500, 3000),
+        (10**6, 0, 65533),
+    ],
+)
+def test_room_for_nodes_grows_by_doubling_and_never_shrinks(needed: int, current: int, count: int) -> None:
+    assert conf.max_node_count(needed, current) == count
+
+
+def test_only_what_slurm_cannot_reconfigure_needs_a_restart() -> None:
+    old = "ClusterName=a\nMaxNodeCount=1024\nSlurmctldPort=6817\nMaxJobCount=1\n"
+    assert conf.needs_restart(old, old + "PartitionName=x Nodes=ALL\nMaxJobCount=2\n") == []
+    assert conf.needs_restart(old, old + "maxnodecount=2048\n") == ["MaxNodeCount"]
+    assert conf.needs_restart(old, old.replace("SlurmctldPort=6817\n", "")) == ["SlurmctldPort"]
+
+
+def test_settings_of_a_record_are_not_taken_for_global_ones() -> None:
+    old = "ClusterName=a\n"
+    assert conf.needs_restart(old, old + "NodeName=x SlurmUser=y\n") == []
+
+
+@pytest.mark.parametrize("text", ["", "ClusterName=test\n", "# \u00e4\n", "x" * 5000])
+def test_the_checksum_by_table_equals_the_one_bit_by_bit(text: str) -> None:
+    assert conf.checksum(text) == slow_checksum(text)
+
+
+def slow_checksum(text: str) -> int:
+    """As slurmctld does it; the real one is asked in tests/slurm."""
+    value = 0
+    for byte in text.encode():
+        value = (value ^ ((byte - 256 if byte > 127 else byte) << 8)) & 0xFFFFFFFF
+        for _ in range(8):
+            value = ((value << 1) ^ (0x1021 if value & 0x8000 else 0)) & 0xFFFFFFFF
+    return value

@@ -1,0 +1,177 @@
+"""The shared view of nodes: what it takes over, how it ages, what it concludes from absence."""
+
+from typing import Any
+
+from kubeslurm.slurm.errors import SlurmError, Unreachable
+from kubeslurm.slurm.models import Node, Nodes
+from kubeslurm.slurm.snapshot import FULL_EVERY, INTERVAL, LONGEST_RETRY, Snapshot
+
+
+class Script:
+    """A client that answers from a list; a read may first let something else happen."""
+
+    def __init__(self, clock: "Clock") -> None:
+        self.clock = clock
+        self.lists: list[Nodes | SlurmError | None] = []
+        self.singles: dict[str, Node | None] = {}
+        self.since: list[int | None] = []
+        self.cost = 0.0
+        self.meanwhile: Any = None
+
+    async def nodes(self, since: int | None = None) -> Nodes | None:
+        self.since.append(since)
+        if self.meanwhile is not None:
+            await self.meanwhile()
+        self.clock.now += self.cost
+        answer = self.lists.pop(0)
+        if isinstance(answer, SlurmError):
+            raise answer
+        return answer
+
+    async def node(self, name: str) -> Node | None:
+        return self.singles[name]
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def listed(*nodes: Node, at: int = 1) -> Nodes:
+    return Nodes(nodes=nodes, last_update=at)
+
+
+def make() -> tuple[Snapshot, Script, Clock]:
+    clock = Clock()
+    script = Script(clock)
+    client: Any = script
+    return Snapshot(client, clock=clock), script, clock
+
+
+A, B = Node(name="a", state=("IDLE",)), Node(name="b", state=("IDLE",))
+
+
+async def test_before_the_first_answer_nothing_is_fresh() -> None:
+    snapshot, _, _ = make()
+    assert snapshot.age() == float("inf")
+    assert not snapshot.fresh()
+    assert snapshot.failure
+
+
+async def test_only_changes_are_told() -> None:
+    snapshot, script, _ = make()
+    told: list[tuple[str, bool]] = []
+    snapshot.store.subscribe(lambda key, old, new: told.append((key, new is not None)))
+    script.lists = [listed(A, B), listed(A, B), listed(Node(name="a", state=("MIXED",)))]
+    await snapshot.poll()
+    assert told == [("a", True), ("b", True)]
+    await snapshot.poll()
+    assert len(told) == 2
+    await snapshot.poll()
+    assert told[2:] == [("a", True), ("b", False)]
+
+
+async def test_an_unchanged_answer_confirms_what_is_known() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A, at=7), None]
+    await snapshot.poll()
+    clock.now += 4
+    assert snapshot.age() == 4
+    assert await snapshot.poll() == INTERVAL
+    assert script.since == [None, 7]
+    assert snapshot.age() == 0
+    assert "a" in snapshot.store
+
+
+async def test_after_a_costly_list_the_poller_rests_five_times_as_long() -> None:
+    snapshot, script, _ = make()
+    script.cost = 0.3
+    script.lists = [listed(A)]
+    assert round(await snapshot.poll(), 6) == 1.5
+
+
+async def test_a_failure_makes_it_stale_but_keeps_what_was_known() -> None:
+    snapshot, script, _ = make()
+    script.lists = [listed(A), *[Unreachable("gone")] * 8, listed(A)]
+    heard: list[bool] = []
+    snapshot.on_health(lambda: heard.append(snapshot.fresh()))
+    await snapshot.poll()
+    pauses = [await snapshot.poll() for _ in range(8)]
+    assert not snapshot.fresh()
+    assert snapshot.failure == "gone"
+    assert "a" in snapshot.store
+    assert pauses[0] == INTERVAL
+    assert pauses[-1] == LONGEST_RETRY
+    await snapshot.poll()
+    assert snapshot.fresh()
+    assert heard == [True, False, True]
+
+
+async def test_an_old_snapshot_is_not_fresh_even_without_a_failure() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A)]
+    await snapshot.poll()
+    clock.now += 6
+    assert not snapshot.fresh()
+
+
+async def test_absence_is_counted_in_full_lists_only() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A, B), listed(A), None, listed(A), listed(A, B)]
+    for expected in (0, 1, 1, 2, 0):
+        clock.now += 1
+        await snapshot.poll()
+        assert snapshot.absences("b") == expected
+
+
+async def test_lists_asked_for_before_a_moment_do_not_count() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A)] * 4
+    for _ in range(3):
+        await snapshot.poll()
+        clock.now += 1
+    assert snapshot.absences("young") == 3
+    assert snapshot.absences("young", since=clock.now) == 0
+    await snapshot.poll()
+    assert snapshot.absences("young", since=clock.now) == 1
+
+
+async def test_a_full_list_is_asked_for_now_and_then_even_if_nothing_changes() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A, at=7), None, listed(A, at=8)]
+    await snapshot.poll()
+    clock.now += 1
+    await snapshot.poll()
+    clock.now += FULL_EVERY
+    await snapshot.poll()
+    assert script.since == [None, 7, None]
+
+
+async def test_a_single_read_is_not_undone_by_an_older_list() -> None:
+    snapshot, script, _ = make()
+    drained = Node(name="a", state=("IDLE", "DRAIN"))
+    script.singles = {"a": drained, "b": None}
+    script.lists = [listed(A, B), listed(A, B), listed(A)]
+    await snapshot.poll()
+
+    async def refresh() -> None:
+        await snapshot.refresh(["a", "b"])
+
+    script.meanwhile = refresh
+    await snapshot.poll()
+    assert snapshot.get("a") == drained
+    assert snapshot.get("b") is None
+    script.meanwhile = None
+    script.clock.now += 1
+    await snapshot.poll()
+    assert snapshot.get("a") == A
+
+
+async def test_a_refresh_tells_what_is_there_now() -> None:
+    snapshot, script, _ = make()
+    script.singles = {"a": A, "x": None}
+    assert await snapshot.refresh(["a", "x"]) == {"a": A, "x": None}
+    assert snapshot.get("a") == A

@@ -1,0 +1,194 @@
+"""Certificates on their way into a live TLS context, and into the trust of the API server."""
+
+import base64
+import copy
+import datetime as dt
+import ssl
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kubeslurm.api.kinds import SECRET, VALIDATING_WEBHOOKS, Kind
+from kubeslurm.api.meta import Tree
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.errors import AlreadyExists, Conflict
+from kubeslurm.webhooks.certificates import LIFE, Bundle, make, service_names
+from kubeslurm.webhooks.keeper import Keeper, Place, trust_changes
+from kubeslurm.webhooks.serving import Files, Serving
+
+NOW = dt.datetime(2026, 11, 15, tzinfo=dt.UTC)
+NAMES = service_names("slurm-operator-webhook", "slinky")
+PLACE = Place(Key("slinky", "certificates"), NAMES, "slurm-operator-webhook")
+
+
+class Cluster:
+    """The two objects that certificates live in, with the conflicts that a real server would report."""
+
+    def __init__(self, *, secret: Tree | None = None, webhooks: int = 2) -> None:
+        self.secret = secret
+        self.rival: Tree | None = None
+        entries = [{"name": f"w{at}", "clientConfig": {"service": {"name": "x"}}} for at in range(webhooks)]
+        self.configuration: Tree = {"webhooks": entries}
+        self.writes: list[str] = []
+
+    async def get_tree(self, kind: Kind[Any], key: Key) -> Tree | None:
+        if kind is SECRET:
+            return copy.deepcopy(self.secret)
+        return copy.deepcopy(self.configuration) if kind is VALIDATING_WEBHOOKS else None
+
+    async def create(self, tree: Tree) -> Tree:
+        self.writes.append("create")
+        if self.rival:
+            self.secret = self.rival
+            raise AlreadyExists(409, "AlreadyExists", "already there")
+        self.secret = {**tree, "metadata": {**tree["metadata"], "resourceVersion": "1"}}
+        return self.secret
+
+    async def patch(self, kind: Kind[Any], key: Key, patch: Any, *, type: Any = "merge") -> Tree:  # noqa: A002
+        self.writes.append(f"patch {kind.kind}")
+        if kind is SECRET:
+            assert self.secret
+            if patch["metadata"]["resourceVersion"] != self.secret["metadata"]["resourceVersion"]:
+                raise Conflict(409, "Conflict", "changed meanwhile")
+            self.secret = {**self.secret, "data": patch["data"], "metadata": {"resourceVersion": "2"}}
+            return self.secret
+        for change in patch:
+            if change["op"] == "add":
+                at = int(change["path"].split("/")[2])
+                self.configuration["webhooks"][at]["clientConfig"]["caBundle"] = change["value"]
+        return self.configuration
+
+    def trusted(self) -> set[bytes]:
+        return {base64.b64decode(each["clientConfig"].get("caBundle", "")) for each in self.configuration["webhooks"]}
+
+
+def held(cluster: Cluster) -> Bundle:
+    assert cluster.secret
+    data = {name: base64.b64decode(text) for name, text in cluster.secret["data"].items()}
+    return Bundle(data["ca.crt"], data["tls.crt"], data["tls.key"])
+
+
+def keeper(cluster: Cluster, now: dt.datetime = NOW) -> Keeper:
+    return Keeper(cluster, PLACE, Serving(), lambda: now)
+
+
+async def test_the_first_replica_makes_the_certificate_and_has_it_trusted() -> None:
+    cluster = Cluster()
+    await keeper(cluster).refresh()
+    assert cluster.trusted() == {held(cluster).ca}
+    assert cluster.writes == ["create", "patch ValidatingWebhookConfiguration"]
+
+
+async def test_a_second_look_writes_nothing() -> None:
+    cluster = Cluster()
+    first = keeper(cluster)
+    await first.refresh()
+    cluster.writes.clear()
+    await first.refresh()
+    await keeper(cluster).refresh()
+    assert cluster.writes == []
+
+
+async def test_the_empty_secret_that_a_chart_brings_is_filled() -> None:
+    cluster = Cluster(secret={"metadata": {"resourceVersion": "7"}})
+    await keeper(cluster).refresh()
+    assert cluster.trusted() == {held(cluster).ca}
+
+
+async def test_a_slower_replica_takes_what_the_faster_one_made() -> None:
+    winner = Cluster()
+    await keeper(winner).refresh()
+    loser = Cluster()
+    loser.rival = winner.secret
+    await keeper(loser).refresh()
+    assert loser.trusted() == {held(winner).ca}
+
+
+async def test_renewal_keeps_trust_in_the_old_certificate() -> None:
+    cluster = Cluster()
+    await keeper(cluster).refresh()
+    before = held(cluster)
+    await keeper(cluster, NOW + LIFE * 0.7).refresh()
+    after = held(cluster)
+    assert after.cert != before.cert
+    assert before.ca in after.ca
+    assert cluster.trusted() == {after.ca}
+
+
+async def test_trust_that_was_taken_away_is_restored() -> None:
+    cluster = Cluster()
+    one = keeper(cluster)
+    await one.refresh()
+    del cluster.configuration["webhooks"][1]["clientConfig"]["caBundle"]
+    await one.refresh()
+    assert cluster.trusted() == {held(cluster).ca}
+
+
+def test_only_webhooks_that_lack_trust_are_changed() -> None:
+    webhooks = [
+        {"name": "a", "clientConfig": {"caBundle": base64.b64encode(b"ca").decode()}},
+        {"name": "b", "clientConfig": {}},
+    ]
+    assert [change["path"] for change in trust_changes(webhooks, b"ca")] == [
+        "/webhooks/1/name",
+        "/webhooks/1/clientConfig/caBundle",
+    ]
+
+
+def write(directory: Path, bundle: Bundle) -> None:
+    (directory / "tls.crt").write_bytes(bundle.cert)
+    (directory / "tls.key").write_bytes(bundle.key)
+
+
+def served(serving: Serving) -> bytes:
+    """The certificate a client gets in a handshake, over memory."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_mode = ssl.CERT_NONE
+    pipes = [ssl.MemoryBIO() for _ in range(2)]
+    ends = [client.wrap_bio(pipes[0], pipes[1]), serving.context.wrap_bio(pipes[1], pipes[0], server_side=True)]
+    for _ in range(4):
+        for end in ends:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                continue
+    raw = ends[0].getpeercert(binary_form=True)
+    assert raw
+    return ssl.DER_cert_to_PEM_cert(raw).encode()
+
+
+def test_a_renewed_file_is_served_to_the_next_client(tmp_path: Path) -> None:
+    serving = Serving()
+    files = Files(tmp_path, serving)
+    first, second = make(NAMES, NOW), make(NAMES, NOW)
+    for bundle in (first, second):
+        write(tmp_path, bundle)
+        files.refresh()
+        assert served(serving) == bundle.cert
+
+
+def test_a_half_replaced_pair_leaves_the_old_certificate_in_use(tmp_path: Path) -> None:
+    serving = Serving()
+    files = Files(tmp_path, serving)
+    first, second = make(NAMES, NOW), make(NAMES, NOW)
+    write(tmp_path, first)
+    files.refresh()
+    (tmp_path / "tls.crt").write_bytes(second.cert)
+    files.refresh()
+    assert served(serving) == first.cert
+
+
+async def test_missing_files_are_waited_for(tmp_path: Path) -> None:
+    serving = Serving()
+    files = Files(tmp_path, serving)
+    files.refresh()
+    write(tmp_path, make(NAMES, NOW))
+    files.refresh()
+    await serving.wait_loaded()
+
+
+def test_a_certificate_with_a_foreign_key_is_refused() -> None:
+    with pytest.raises(ssl.SSLError):
+        Serving().take(make(NAMES, NOW).cert, make(NAMES, NOW).key)
