@@ -16,21 +16,21 @@ help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: up down
-up: $(READY) ## start a cluster on this machine
-	@$(BIN)/kubeslurm local up
+up: $(READY) ## a Slurm cluster on this machine, with its first job
+	@$(BIN)/kubeslurm up
 
-down: $(READY) ## stop it
-	@$(BIN)/kubeslurm local down
+down: $(READY) ## stop it; its volumes stay
+	@$(BIN)/kubeslurm down
 
 .PHONY: test test-fast test-cluster lint types layers format
 test: lint types layers ## everything but the long chaos and benchmark runs
-	$(BIN)/pytest $(call SUITES,unit property conformance)
+	$(BIN)/pytest $(call SUITES,unit property)
 	$(MAKE) test-cluster
 
 test-fast: lint types layers ## what needs no cluster, in less than a minute
 	$(BIN)/pytest $(call SUITES,unit property)
 
-test-cluster: $(READY)
+test-cluster: $(READY) test-tools
 	$(BIN)/pytest $(call SUITES,local integration slurm e2e)
 
 lint: $(READY) ## style
@@ -46,6 +46,11 @@ layers: $(READY)
 format: $(READY) ## put the code into its form
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+.PHONY: generate
+generate: $(READY) ## renew what the charts take from the code: kinds and roles
+	$(BIN)/kubeslurm crds --output charts/slurm-operator-crds/templates
+	$(BIN)/kubeslurm rbac --output charts/slurm-operator/templates/_rules.tpl
 
 .PHONY: chaos bench lock clean
 chaos: $(READY) ## long runs under faults
@@ -76,11 +81,17 @@ $(READY): requirements-dev.lock pyproject.toml
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-.PHONY: venv-package
+.PHONY: venv-package test-tools
 venv-package:
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
-	  echo "install python3-venv ..."; \
-	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends python3-venv > /dev/null; \
+	@$(call INSTALL,python3-venv)
+
+# What only the tests call; `kubeslurm up` installs for itself what a cluster needs.
+test-tools:
+	@command -v shellcheck > /dev/null && command -v ssh > /dev/null || { $(call INSTALL,shellcheck openssh-client); }
+
+INSTALL = if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
+	  echo "install $(1) ..."; \
+	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; \
 	else \
-	  echo "Python's venv module is missing. Install it (Debian: apt-get install python3-venv) and try again." >&2; exit 1; \
+	  echo "Missing here: $(1). Install it (Debian: apt-get install $(1)) and try again." >&2; exit 1; \
 	fi

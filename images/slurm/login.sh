@@ -3,61 +3,66 @@
 #
 # Each is started again when it ends; the container lives as long as this script, and so do ssh connections of users.
 set -u
-stopping=
-exec {never}<> <(:)
+NAME=login
+. "${KUBESLURM_LIB:-/usr/local/lib/kubeslurm}/keep.sh"
 
-say() { printf 'login: %s\n' "$*" >&2; }
-pause() { read -r -t "$1" -u "$never" || true; }
-
-# keep NAME COMMAND...: runs the command for ever, a second apart at the least.
-keep() {
-  local name=$1 child=
-  shift
-  trap 'stopping=yes; [[ -z $child ]] || kill -TERM "$child" 2> /dev/null' TERM
-  while [[ -z $stopping ]]; do
-    "$@" &
-    child=$!
-    wait "$child"
-    [[ -n $stopping ]] && break
-    say "$name has ended (code $?); starting it again"
-    pause 1
-  done
-  wait
+# Prints DOMAIN HOST PORT for every server that sssd.conf names; those found by DNS are left to sssd.
+servers() {
+  local line domain='' url host port
+  while read -r line; do
+    if [[ $line =~ ^\[domain/(.+)\] ]]; then
+      domain=${BASH_REMATCH[1]}
+    elif [[ $line == \[* ]]; then
+      domain=
+    elif [[ -n $domain && $line =~ ^(ldap_uri|ad_server|ipa_server)[[:space:]]*=(.*)$ ]]; then
+      for url in ${BASH_REMATCH[2]//,/ }; do
+        port=389
+        [[ $url == ldaps://* ]] && port=636
+        host=${url#*://}
+        host=${host%%/*}
+        [[ $host == *:* ]] && port=${host##*:} && host=${host%:*}
+        [[ $host == _srv_ ]] || printf '%s %s %s\n' "$domain" "$host" "$port"
+      done
+    fi
+  done < /etc/sssd/sssd.conf
 }
 
-# Whoever reads the log shall see within a minute and a half whether the directory answers, however chatty sshd is.
+# shellcheck disable=SC2016 # the inner shell expands them
+answers() { timeout 3 bash -c 'exec 3<> "/dev/tcp/$0/$1"' "$1" "$2" 2> /dev/null; }
+
+# Says in the log, again and again, that no server of a domain answers: the operator makes a condition of it.
 watch_directory() {
-  local domain state told=
+  local domain host port
+  local -A away told
   trap 'exit 0' TERM
   while :; do
-    pause 15
-    for domain in $(sssctl domain-list 2> /dev/null); do
-      state=$(sssctl domain-status --online "$domain" 2> /dev/null)
-      if [[ $state == *Offline* ]]; then
+    away=()
+    while read -r domain host port; do
+      [[ ${away[$domain]:-} == no ]] && continue
+      if answers "$host" "$port"; then away[$domain]=no; else away[$domain]=yes; fi
+    done < <(servers)
+    for domain in "${!away[@]}"; do
+      if [[ ${away[$domain]} == yes ]]; then
         say "directory: the servers of sssd domain $domain do not answer"
-        told=yes
-      elif [[ -n $told && $state == *Online* ]]; then
+        told[$domain]=yes
+      elif [[ -n ${told[$domain]:-} ]]; then
         say "directory: the servers of sssd domain $domain answer again"
-        told=
+        unset "told[$domain]"
       fi
     done
+    pause 15
   done
 }
 
-options() { xargs -r printf '%s\n' <<< "$1"; }
-
-mkdir -p /run/sshd /run/slurm /run/dbus /var/lib/sss/{db,pipes/private,mc,pubconf,secrets,gpo_cache,keytabs} /var/log/sssd
+mkdir -p /run/slurm
 chown slurm:slurm /run/slurm
-rm -f /run/sssd.pid /run/slurm/sack.socket
-ssh-keygen -A > /dev/null # only makes those that are not mounted
+rm -f /run/slurm/sack.socket
 
-mapfile -t sackd < <(options "${SACKD_OPTIONS:-} $*")
-mapfile -t sshd < <(options "${SSHD_OPTIONS:-}")
-mapfile -t sssd < <(options "${SSSD_OPTIONS:-}")
-keep sackd setpriv --reuid slurm --regid slurm --init-groups sackd -D "${sackd[@]}" &
-keep sshd /usr/sbin/sshd -D -e "${sshd[@]}" &
+mapfile -t words < <(options "${SACKD_OPTIONS:-} $*")
+keep sackd setpriv --reuid slurm --regid slurm --init-groups sackd -D "${words[@]}" &
+keep_sshd &
 if [[ -s /etc/sssd/sssd.conf ]]; then
-  keep sssd /usr/sbin/sssd -i --logger=stderr "${sssd[@]}" &
+  keep_sssd &
   watch_directory &
 fi
 trap 'stopping=yes; kill -TERM $(jobs -p) 2> /dev/null' TERM INT

@@ -11,17 +11,22 @@ NAME=slurmctld
 mounted=${SLURM_ETC:-/etc/slurm}
 runtime=${SLURM_RUN:-/run}
 spare=$runtime/slurmctld-last-good
-refused=  # checksum of the mounted files that did not work, while the last good ones are in use
+refused= # digest of the mounted files that did not work, while the last good ones are in use
 
 # The value of a key in the mounted slurm.conf; the last one counts.
 setting() { sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\([^[:space:]#]*\).*/\1/Ip" "$mounted/slurm.conf" | tail -n 1; }
 
-checksum() { cat "$mounted"/* 2> /dev/null | cksum; }
+# What tells two directories of configuration apart. Keys do not count: only the mounted ones are ever used.
+digest() {
+  local file
+  for file in "$1"/*; do
+    [[ $file == *.key || ! -f $file ]] || { echo "${file##*/}" && cksum < "$file"; }
+  done
+}
 
 state=$(setting StateSaveLocation)
 good=${state:-/var/spool/slurmctld}/last-good-config
 
-# Keys stay where they are: only the mounted ones are ever used.
 remember() {
   rm -rf "$good.new" && mkdir -p "$good.new" || return 0
   local file
@@ -29,13 +34,8 @@ remember() {
     [[ $file == *.key || ! -f $file ]] || cp -L "$file" "$good.new/"
   done
   rm -rf "$good.old"
-  [[ -d $good ]] && mv "$good" "$good.old"
-  mv "$good.new" "$good"
-}
-
-prepare_spare() {
-  [[ -d $good ]] || good=$good.old # cut short between two renames
-  rm -rf "$spare" && cp -R "$good" "$spare" && ln -s "$mounted"/*.key "$spare/"
+  [[ ! -d $good ]] || mv "$good" "$good.old"
+  mv "$good.new" "$good" || true # a full disk must not stop a slurmctld that runs
 }
 
 # With accounting, a slurmctld that died before its first full save does not start again for want of this file.
@@ -50,23 +50,26 @@ start() {
 }
 
 bring_up() {
+  local copy=$good
   refused=
-  if start "$mounted"; then
-    remember
-    return 0
-  fi
-  [[ -z $stopping && (-d $good || -d $good.old) ]] || return 1
+  start "$mounted" && remember && return 0
+  [[ -d $copy ]] || copy=$good.old # copying was cut short between two renames
+  [[ -z $stopping && -d $copy && $(digest "$copy") != "$(digest "$mounted")" ]] || return 1
   say "cannot start with the files in $mounted; starting with the last ones that worked"
-  refused=$(checksum)
-  prepare_spare && start "$spare"
+  refused=$(digest "$mounted")
+  rm -rf "$spare" && cp -R "$copy" "$spare" && ln -s "$mounted"/*.key "$spare/" && start "$spare"
+}
+
+# Some causes pass: a name that does not resolve yet, a database that starts at the same time.
+bring_up_or_exit() {
+  bring_up || { pause 1 && bring_up; } || [[ -n $stopping ]] && return
+  say "cannot start; see the messages above and the log file"
+  exit 1
 }
 
 died() {
   say "has ended; starting it again"
-  bring_up && return
-  [[ -n $stopping ]] && return
-  say "cannot start; see the messages above and the log file"
-  exit 1
+  bring_up_or_exit
 }
 
 reloaded() {
@@ -75,10 +78,10 @@ reloaded() {
 }
 
 tick() {
-  [[ -n $refused && $(checksum) != "$refused" ]] || return 0
+  [[ -n $refused && $(digest "$mounted") != "$refused" ]] || return 0
   say "the files in $mounted have changed; trying them"
   stop_daemon
-  died
+  bring_up_or_exit
 }
 
 mkdir -p "$runtime/slurmctld"
@@ -86,5 +89,5 @@ mapfile -t options < <(xargs -r printf '%s\n' <<< "${SLURMCTLD_OPTIONS:-}")
 for word in "$@"; do
   [[ $word == -D ]] || options+=("$word")
 done
-bring_up || died
+bring_up_or_exit
 supervise

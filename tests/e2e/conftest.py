@@ -13,7 +13,7 @@ from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from tests.support.slurm import Slurm
 
-NAME = "e2e"
+NAME = os.environ.get("KUBESLURM_E2E", "e2e")
 WORKERS = 2
 
 

@@ -89,3 +89,4 @@ def test_an_edit_of_the_mounted_configmap_is_repaired(slurm: Slurm) -> None:
     good = slurm.get("configmap", "slurm-config")["data"]["slurm.conf"]
     slurm.patch("configmap", "slurm-config", {"data": {"slurm.conf": good + "NoSuchKey=1\n"}})
     wait_for("the repair", lambda: slurm.get("configmap", "slurm-config")["data"]["slurm.conf"] == good)
+    wait_for("the repair in the pod", lambda: slurm.run("cat", "/etc/slurm/slurm.conf") == good, within=15)

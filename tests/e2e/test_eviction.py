@@ -2,10 +2,8 @@
 
 import json
 
-from tests.support.nodeset import Workers
+from tests.support.nodeset import Workers, is_protected
 from tests.support.slurm import Slurm, wait_for
-
-PROTECT = "nodeset.slinky.slurm.net/pod-protect"
 
 
 def evict(slurm: Slurm, pod: str) -> str:
@@ -16,20 +14,20 @@ def evict(slurm: Slurm, pod: str) -> str:
 
 def test_an_eviction_of_a_busy_worker_is_refused_and_of_an_idle_one_granted(slurm: Slurm) -> None:
     workers = Workers(slurm)
-    job = workers.run_job(6, "--nodelist=worker-1")
+    job = workers.run_job(15, "--nodelist=worker-1")
     pod = workers.pods()["worker-1"]["metadata"]["name"]
     uid = workers.uids()["worker-1"]
-    wait_for("the protection", lambda: workers.pods()["worker-1"]["metadata"]["labels"].get(PROTECT) == "true")
-    wait_for("the budget to count it", lambda: _protected(slurm) == 1)
+    wait_for("the protection", lambda: is_protected(workers.pods()["worker-1"]))
+    wait_for("the budget to count it", lambda: _counted(slurm))
     evict(slurm, pod)
     assert workers.uids()["worker-1"] == uid
     workers.unharmed(job)
-    wait_for("the protection to end", lambda: PROTECT not in workers.pods()["worker-1"]["metadata"]["labels"])
-    wait_for("the budget to forget it", lambda: _protected(slurm) == 0)
+    wait_for("the protection to end", lambda: not is_protected(workers.pods()["worker-1"]))
+    wait_for("the budget to forget it", lambda: not _counted(slurm))
     evict(slurm, pod)
     wait_for("another pod", lambda: workers.uids().get("worker-1", uid) != uid)
     workers.wait_until_idle(2)
 
 
-def _protected(slurm: Slurm) -> int:
-    return int(slurm.get("poddisruptionbudget", "slurm-workers-pdb-slurm")["status"]["expectedPods"])
+def _counted(slurm: Slurm) -> bool:
+    return int(slurm.get("poddisruptionbudget", "slurm-workers-pdb-slurm")["status"]["expectedPods"]) > 0

@@ -1,6 +1,7 @@
 """Deleting a NodeSet drains its workers first, however the deletion is asked for."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.support.slurm import Slurm, wait_for
 
 
 @pytest.fixture
-def second(slurm: Slurm) -> Workers:
+def second(slurm: Slurm) -> Iterator[Workers]:
     """Another NodeSet with one worker, for deleting; the first shrinks to make room."""
     first = Workers(slurm)
     first.scale(1)

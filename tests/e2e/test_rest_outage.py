@@ -6,6 +6,9 @@ CONTROLLER = "controllers.slinky.slurm.net"
 RESTAPI = "restapis.slinky.slurm.net"
 
 
+SLURMRESTD = "--selector=app.kubernetes.io/name=slurmrestd"
+
+
 def ready(slurm: Slurm) -> int:
     return int(slurm.get(RESTAPI, "slurm").get("status", {}).get("readyReplicas", 0))
 
@@ -14,7 +17,7 @@ def test_jobs_run_without_slurmrestd_and_a_change_waits_for_it(slurm: Slurm) -> 
     extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
     try:
         slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 0}})
-        wait_for("no slurmrestd", lambda: ready(slurm) == 0)
+        wait_for("no slurmrestd", lambda: not slurm.get("pods", "", SLURMRESTD)["items"])
         assert slurm.run("srun", "--nodes=2", "hostname")
         slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=4444"}})
         wait_for(
@@ -33,7 +36,7 @@ def test_a_lost_replica_is_not_noticed(slurm: Slurm) -> None:
     try:
         slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 2}})
         wait_for("two slurmrestd", lambda: ready(slurm) == 2)
-        pods = slurm.get("pods", "", "--selector=app.kubernetes.io/name=slurmrestd")["items"]
+        pods = slurm.get("pods", "", SLURMRESTD)["items"]
         slurm.kubectl("delete", "pod", pods[0]["metadata"]["name"], "--wait=false", "--grace-period=1")
         extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
         slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=4445"}})

@@ -1,8 +1,10 @@
 """Workers come and go with the number of replicas, and never under a running job."""
 
+from collections.abc import Iterator
+
 import pytest
 
-from tests.support.nodeset import Workers, states_of
+from tests.support.nodeset import Workers, is_protected
 from tests.support.slurm import Slurm, wait_for
 
 
@@ -12,7 +14,7 @@ def workers(slurm: Slurm) -> Workers:
 
 
 @pytest.fixture(autouse=True)
-def as_before(workers: Workers) -> None:
+def as_before(workers: Workers) -> Iterator[None]:
     yield
     workers.scale(2)
     workers.wait_until_idle(2, within=120)
@@ -25,7 +27,7 @@ def test_zero_three_one_three_and_no_ghost_is_left(workers: Workers) -> None:
             workers.wait_until_idle(replicas)
         else:
             wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes())
-    assert workers.status()["slurmIdle"] == 3 or wait_for("the status", lambda: workers.status()["slurmIdle"] == 3)
+    wait_for("the status", lambda: workers.status()["slurmIdle"] == 3)
     assert workers.slurm.run("srun", "--nodes=3", "hostname").split()
 
 
@@ -41,7 +43,7 @@ def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None
 
 def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
     job = workers.run_job(6, "--nodelist=worker-1")
-    wait_for("the pod to show the job", lambda: "Mixed" in states_of(workers.pods()["worker-1"]) or None)
+    wait_for("the pod to show the job", lambda: is_protected(workers.pods()["worker-1"]))
     workers.scale(1)
     wait_for("the idle worker to be gone", lambda: set(workers.pods()) == {"worker-1"})
     workers.unharmed(job)
@@ -61,13 +63,13 @@ def test_scaling_back_out_lets_a_draining_worker_live(workers: Workers) -> None:
 
 def test_nothing_is_removed_while_slurm_cannot_be_asked(workers: Workers) -> None:
     uids = workers.uids()
-    job = workers.run_job(10, "--nodes=2")
+    job = workers.run_job(40, "--nodes=2")
+    wait_for("the pods to show the job", lambda: all(is_protected(pod) for pod in workers.pods().values()))
     with workers.without_slurmrestd():
         workers.scale(0)
         wait_for("the NodeSet to say so", lambda: "Slurm cannot be asked" in workers.message("Degraded"))
-        pods = workers.pods()
         assert workers.uids() == uids
-        assert all(pod["metadata"]["labels"]["nodeset.slinky.slurm.net/pod-protect"] == "true" for pod in pods.values())
+        assert all(is_protected(pod) for pod in workers.pods().values())
         workers.kill_operator()
         workers.unharmed(job)
         assert workers.uids() == uids

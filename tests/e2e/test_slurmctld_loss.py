@@ -47,3 +47,27 @@ def test_a_job_goes_on_while_slurmctld_is_away(slurm: Slurm) -> None:
     slurm.wait_for_job(job, "RUNNING")
     slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=true")
     slurm.wait_for_job(job, "COMPLETED", within=90)
+
+
+def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm) -> None:
+    job = saved_job(slurm)
+    place = slurm.get("pod", "slurm-controller-0")["spec"]["nodeName"]
+    hosts = {
+        pod["spec"]["nodeName"] for pod in slurm.get("pods", "", "--selector=app.kubernetes.io/name=slurmd")["items"]
+    }
+    slurm.cluster.node(place).kill()
+    try:
+        slurm.cluster.kubectl("delete", "node", place)
+        wait_for(
+            "slurmctld on another node",
+            lambda: (
+                (pod := slurm.find("pod", "slurm-controller-0")) and pod["spec"].get("nodeName") not in (None, place)
+            ),
+        )
+        wait_for("slurmctld to answer", lambda: started(slurm) != "")
+        if place not in hosts:
+            slurm.wait_for_job(job, "RUNNING")
+    finally:
+        slurm.cluster.node(place).start()
+    slurm.run("scancel", str(job), check=False)
+    slurm.wait_until_idle(2, within=180)

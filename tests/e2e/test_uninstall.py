@@ -23,7 +23,7 @@ def second(cluster: Cluster, product: Product) -> Iterator[Slurm]:
     slurm = Slurm(cluster, NAMESPACE, "slurm-two")
     slurm.wait_until_idle(1, within=120)
     yield slurm
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
 
 
 def left(slurm: Slurm) -> list[str]:

@@ -1,4 +1,4 @@
-"""One real kube-apiserver with etcd for all tests here, in a state directory of the test run's own."""
+"""One real kube-apiserver with etcd for all tests here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -16,19 +16,12 @@ from tests.support.proxy import Proxy
 
 
 @pytest.fixture(scope="session")
-def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Clusters of the tests are kept apart from those of whoever runs them."""
-    home = tmp_path_factory.mktemp("state")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """A control plane without nodes, kept apart from the clusters of whoever runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(home))
-        yield home
-
-
-@pytest.fixture(scope="session")
-def cluster(state_home: Path) -> Iterator[Cluster]:
-    """A control plane without nodes."""
-    shared = Cluster("integration")
-    shared.up([], fresh=True)
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        shared = Cluster("integration")
+        shared.up([])
     try:
         yield shared
     finally:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+import yaml
 
 from kubeslurm.api.kinds import CONFIGMAP
 from kubeslurm.api.meta import Tree
@@ -209,3 +210,33 @@ async def test_a_watcher_too_slow_for_the_server_catches_up(proxy: Proxy, writer
         proxy.thaw()
         await follower.converge(writer.kube, timeout=120)
         assert restarts() > before, "the server dropped the watch"
+
+
+async def test_a_token_that_was_renewed_on_disk_is_read_again(cluster: Cluster, writer: Writer, tmp_path: Path) -> None:
+    """As with a service account: the kubelet replaces the file, the old token stops working."""
+    token = tmp_path / "token"
+    token.write_text("expired")
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"tokenFile": str(token)}
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    connection = Connection(connect(kubeconfig))
+    reader = Kube(connection, Caches(connection), manager="reader")
+    with pytest.raises(ApiError, match="Unauthorized"):
+        await reader.list(CONFIGMAP, writer.namespace)
+    cluster.kubectl("-n", writer.namespace, "create", "serviceaccount", "reader")
+    cluster.kubectl(
+        "create", "clusterrolebinding", "reader", "--clusterrole=view", f"--serviceaccount={writer.namespace}:reader"
+    )
+    token.write_text(cluster.kubectl("-n", writer.namespace, "create", "token", "reader"))
+    caches = Caches(connection, namespaces=[writer.namespace])
+    store = caches.add(CONFIGMAP)
+    ((_, source),) = caches.reflectors
+    task = asyncio.create_task(source.run())
+    async with asyncio.timeout(30):
+        await store.wait_synced()
+    assert Key(writer.namespace, "changed") in store
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await connection.close()
+    cluster.kubectl("delete", "clusterrolebinding", "reader")

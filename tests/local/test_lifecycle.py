@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.local import nodespec
+from kubeslurm.local import nodespec, state
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from tests.local.support import alive, control_groups, eventually, links, mounts, processes
@@ -42,7 +43,7 @@ def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Clu
     assert (small.spec.address, small.ca.read_bytes()) == (address, ca)
     assert [node.name for node in small.spec.nodes] == ["node-1"]
     small.down()
-    assert small.up(fresh=True)
+    assert small.up([], fresh=True)
     assert small.kubectl("get", "configmap", "kept", "--ignore-not-found") == ""
 
 
@@ -71,6 +72,14 @@ def test_nodes_that_are_no_longer_asked_for_go(small: Cluster) -> None:
     small.up([], fake_nodes=2)
     assert small.kubectl("get", "nodes", "-o", "name").split() == ["node/fake-1", "node/fake-2"]
     assert list(small.home.nodes.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_said_before_anything_starts(small: Cluster) -> None:
+    address = state.address_for(small.home.path, set())
+    with socket.create_server((address, 5000)), pytest.raises(LocalError, match=f"Port 5000 of {address}"):
+        small.up([])
+    assert not small.running
+    assert control_groups(small) == []
 
 
 def test_up_of_a_running_cluster_changes_nothing(cluster: Cluster) -> None:

@@ -1,4 +1,4 @@
-"""Whatever happens to a watch, in any order: afterwards the store equals a fresh list and every change was reconciled."""
+"""Whatever happens to a watch, afterwards the store equals a fresh list and every change was reconciled."""
 
 import asyncio
 from typing import Any

@@ -127,4 +127,4 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 TestStore = StoreMachine.TestCase
-TestStore.settings = settings(max_examples=200, stateful_step_count=60, deadline=None)
+TestStore.settings = settings(max_examples=100, stateful_step_count=50, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.slurm import conf
 from kubeslurm.slurm.client import SlurmClient
-from kubeslurm.slurm.errors import NotFound, Refused, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, Unauthorized, Unreachable
 from kubeslurm.slurm.models import Node, NodeUpdate
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.slurm.hosts import Host, until
@@ -71,7 +71,7 @@ async def test_the_newest_version_on_offer_is_chosen(cluster: Cluster) -> None:
 
 async def test_a_server_without_a_known_version_says_so(cluster: Cluster) -> None:
     client = cluster.lab.client(["v0.0.41"])
-    with pytest.raises(NotFound, match="none of the API versions"):
+    with pytest.raises(NotServed, match="none of the API versions"):
         await client.ping()
     await client.close()
 

@@ -71,12 +71,22 @@ class Workers:
         fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
         return Fate(fields["JobState"], int(fields["Restarts"]), fields.get("NodeList", ""))
 
+    def age(self, job: int) -> int:
+        """Seconds that the job has run."""
+        text = self.slurm.run("squeue", "--noheader", f"--jobs={job}", "--format=%M", check=False).strip() or "0:00"
+        minutes, _, seconds = text.rpartition(":")
+        return int(minutes.rpartition(":")[2] or 0) * 60 + int(seconds)
+
     def wait_for_end(self, job: int, *, within: float = 90.0) -> Fate:
         """How the job ended, when it has."""
         over = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT")
         return wait_for(
             f"job {job} to end", lambda: fate if (fate := self.fate(job)).state in over else None, within=within
         )
+
+    def release(self, job: int) -> None:
+        """Lets a requeued job start now: by default Slurm holds it back for two minutes."""
+        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
 
     def unharmed(self, job: int) -> None:
         """The job ran to its end, once, undisturbed."""
@@ -105,6 +115,11 @@ class Workers:
 def node_of(pod: dict[str, Any]) -> str:
     """The Kubernetes node a pod runs on."""
     return str(pod["spec"]["nodeName"])
+
+
+def is_protected(pod: dict[str, Any]) -> bool:
+    """Whether the pod shows that it runs a job and must not be evicted."""
+    return bool(pod["metadata"]["labels"].get("nodeset.slinky.slurm.net/pod-protect") == "true")
 
 
 def states_of(pod: dict[str, Any]) -> set[str]:

@@ -38,7 +38,7 @@ KINDS: tuple[Kind[Any], ...] = (
     kinds.SERVICE,
 )
 CLUSTER = Key("slurm", "main")
-_clock = itertools.count(int(datetime.now(UTC).timestamp()) - 10**6, 2)  # every event has a second of its own
+_clock = itertools.count(int(datetime.now(UTC).timestamp()) - 10**6, 10)  # events are far enough apart for any clock
 SET = Key("slurm", "gpu")
 SLURMD_TIMEOUT = 5  # rounds
 
@@ -290,12 +290,19 @@ class FakeSlurm:
         assert not any(self.records[node].drain for node in nodes), "the scheduler does not use drained nodes"
         number = next(self._numbers)
         since = Number(set=True, number=next(_clock))
-        self.jobs[number] = Job(job_id=number, job_state=("RUNNING",), nodes=hostlist.compress(nodes), start_time=since)
+        self.jobs[number] = Job(
+            job_id=number, job_state=("RUNNING",), nodes=hostlist.compress(nodes), start_time=since, requeue=True
+        )
         self._settle()
         return number
 
     def finish(self, number: int) -> None:
         self.jobs.pop(number, None)
+        self._settle()
+
+    def suspend(self, number: int) -> None:
+        """Stops a job: its processes stay, and slurmctld shows its nodes as idle."""
+        self.jobs[number] = msgspec.structs.replace(self.jobs[number], job_state=("SUSPENDED",))
         self._settle()
 
     def has_processes(self, node: str) -> bool:
@@ -361,7 +368,7 @@ class FakeSlurm:
 
     async def jobs_state(self) -> tuple[JobState, ...]:
         self._ask("jobs/state")
-        return tuple(JobState(job_id=number, state=("RUNNING",)) for number in self.jobs)
+        return tuple(JobState(job_id=number, state=job.job_state) for number, job in self.jobs.items())
 
     async def job(self, number: int) -> Job | None:
         self._ask(f"job {number}")
@@ -394,8 +401,11 @@ class FakeSlurm:
             case ("RESUME",):
                 state = tuple("IDLE" if each == "DOWN" else each for each in node.state if each != "DRAIN")
                 self.records[name] = msgspec.structs.replace(node, state=state, reason="")
+            case ("UNDRAIN",):
+                state = tuple(each for each in node.state if each != "DRAIN")
+                self.records[name] = msgspec.structs.replace(node, state=state, reason=update.reason or "")
             case ("DOWN",):
-                self._down(name, update.reason or "")
+                self._down(name, node.reason if update.reason is None else update.reason)
 
     def _down(self, name: str, reason: str) -> None:
         for number in [number for number, job in self.jobs.items() if name in hostlist.expand(job.nodes)]:
@@ -409,7 +419,8 @@ class FakeSlurm:
 
     def _settle(self) -> None:
         """Base states follow the jobs."""
-        busy = {name for job in self.jobs.values() for name in hostlist.expand(job.nodes)}
+        shown = [job for job in self.jobs.values() if "SUSPENDED" not in job.job_state]
+        busy = {name for job in shown for name in hostlist.expand(job.nodes)}
         for name, node in self.records.items():
             flags = tuple(each for each in node.state if each not in ("IDLE", "MIXED"))
             base = () if "DOWN" in flags else ("MIXED",) if name in busy else ("IDLE",)

@@ -130,21 +130,21 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- if not (or .Values.controller.external .Values.accounting.external) -}}true{{- end -}}
 {{- end -}}
 
-{{/* All NodeSets with their defaults, as YAML under "nodesets". */}}
+{{/* All NodeSets with their defaults, as JSON: YAML there and back would eat the last line's end. */}}
 {{- define "slurm.nodesets" -}}
-nodesets:
-  {{- range $key, $nodeset := .Values.nodesets }}
-  {{- $all := mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($nodeset | default dict)) }}
-  {{- if $all.enabled }}
-  {{ $key }}:
-    {{- toYaml $all | nindent 4 }}
-  {{- end }}
-  {{- end }}
+{{- $all := dict -}}
+{{- range $key, $own := .Values.nodesets -}}
+{{- $nodeset := mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($own | default dict)) -}}
+{{- if $nodeset.enabled -}}
+{{- $_ := set $all $key $nodeset -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
 {{- end -}}
 
 {{/* slurm.conf lines of the partitions that are enabled. */}}
 {{- define "slurm.partitions" -}}
-{{- $known := (include "slurm.nodesets" . | fromYaml).nodesets | default dict -}}
+{{- $known := include "slurm.nodesets" . | fromJson -}}
 {{- $lines := list -}}
 {{- range $name, $partition := .Values.partitions -}}
 {{- if $partition.enabled -}}
@@ -187,28 +187,33 @@ nodesets:
 {{- $nodeset := deepCopy .nodeset -}}
 {{- $_ := set $nodeset.slurmd "volumeMounts" (append ($nodeset.slurmd.volumeMounts | default list) (dict "name" "dcgm-job-mapping" "mountPath" $dir)) -}}
 {{- $_ := set $nodeset.podSpec "volumes" (append ($nodeset.podSpec.volumes | default list) (dict "name" "dcgm-job-mapping" "hostPath" (dict "path" $dir "type" "DirectoryOrCreate"))) -}}
-{{- toYaml $nodeset -}}
+{{- toJson $nodeset -}}
 {{- end -}}
 
-{{/* slurm.conf lines that put jobs into control groups, without those that the user sets. */}}
-{{- define "slurm.isolation" -}}
-{{- $lines := list -}}
+{{/* slurm.conf lines that the chart adds by default, without those whose key the user sets. */}}
+{{- define "slurm.defaults" -}}
+{{- $wanted := list -}}
+{{- if .Values.jwtClientIds -}}
+{{- $wanted = append $wanted "AuthAltParameters=use_jwt_client_ids" -}}
+{{- end -}}
 {{- if .Values.isolation.enabled -}}
+{{- $wanted = concat $wanted (list "JobAcctGatherType=jobacct_gather/cgroup" "ProctrackType=proctrack/cgroup" "TaskPlugin=task/cgroup,task/affinity") -}}
+{{- end -}}
 {{- $own := printf "%s\n%s" (.Values.controller.extraConf | default "") (include "slurm.pairs" (dict "map" (.Values.controller.extraConfMap | default dict) "separator" "\n")) -}}
-{{- range list "JobAcctGatherType=jobacct_gather/cgroup" "ProctrackType=proctrack/cgroup" "TaskPlugin=task/cgroup,task/affinity" -}}
+{{- $lines := list -}}
+{{- range $wanted -}}
 {{- if not (regexMatch (printf "(?im)^\\s*%s\\s*=" (splitList "=" . | first)) $own) -}}
 {{- $lines = append $lines . -}}
-{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- join "\n" $lines -}}
 {{- end -}}
 
-{{/* All files for /etc/slurm by name, as YAML under "files". */}}
+{{/* All files for /etc/slurm by name, as JSON. */}}
 {{- define "slurm.files" -}}
 {{- $files := deepCopy (.Values.configFiles | default dict) -}}
 {{- if and .Values.isolation.enabled (not .Values.controller.external) (not (hasKey $files "cgroup.conf")) -}}
 {{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" .Values.isolation.cgroup) -}}
 {{- end -}}
-{{- dict "files" $files | toYaml -}}
+{{- toJson $files -}}
 {{- end -}}

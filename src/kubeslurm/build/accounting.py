@@ -33,20 +33,7 @@ def service_port(accounting: Accounting) -> int:
 
 def slurmdbd_conf(accounting: Accounting, password: str) -> str:
     """slurmdbd.conf in the order and form that existing clusters have."""
-    storage = accounting.spec.storageConfig
-    stored = (
-        (
-            "StorageType=accounting_storage/mysql",
-            f"StorageHost={storage.host}",
-            f"StoragePort={storage.port}",
-            f"StorageUser={storage.username}",
-            f"StorageLoc={storage.database}",
-            f"StoragePass={password}",
-        )
-        if storage
-        else ()
-    )
-    required = _required(accounting)
+    required, extra = _required(accounting), accounting.spec.extraConf
     sections = (
         _section(
             "GENERAL",
@@ -60,13 +47,28 @@ def slurmdbd_conf(accounting: Accounting, password: str) -> str:
             "AuthAltTypes=auth/jwt",
             *(f"{key}={value}" for key, value in required.items()),
         ),
-        _section("STORAGE", *stored),
+        _storage(accounting, password),
         # In the foreground the log goes to stderr as well, which is where Kubernetes looks for it.
         _section("LOGGING", "LogFile=/dev/null"),
-        _section("EXTRA CONFIG", accounting.spec.extraConf.rstrip("\n")) if accounting.spec.extraConf else "",
-        _section("MERGED CONFIG", *conf.merged(accounting.spec.extraConf, required)),
+        _section("EXTRA CONFIG", extra.rstrip("\n")) if extra else "",
+        _section("MERGED CONFIG", *conf.merged(extra, required)),
     )
     return "".join(sections)
+
+
+def _storage(accounting: Accounting, password: str) -> str:
+    storage = accounting.spec.storageConfig
+    if storage is None:
+        return ""
+    return _section(
+        "STORAGE",
+        "StorageType=accounting_storage/mysql",
+        f"StorageHost={storage.host}",
+        f"StoragePort={storage.port}",
+        f"StorageUser={storage.username}",
+        f"StorageLoc={storage.database}",
+        f"StoragePass={password}",
+    )
 
 
 def secret(accounting: Accounting, text: str) -> Tree:
@@ -132,7 +134,6 @@ def pod_spec(accounting: Accounting) -> Tree:
     spec = accounting.spec
     base: Tree = {
         "automountServiceAccountToken": False,
-        "terminationGracePeriodSeconds": 60,
         "securityContext": {**pieces.nonroot(names.SLURM_UID), "fsGroup": names.SLURM_UID},
         "containers": [merge_container(_slurmdbd(), spec.slurmdbd or {})],
         "volumes": [pieces.projected(names.VOLUME_ETC, 0o600, _sources(accounting)), pieces.memory(names.VOLUME_RUN)],

@@ -51,6 +51,12 @@ def uses_host_network(nodeset: NodeSet) -> bool:
     return bool(template and template.spec and template.spec.get("hostNetwork"))
 
 
+def shares_processes(nodeset: NodeSet) -> bool:
+    """Whether processes of a worker may outlive the container that started them."""
+    spec = (nodeset.spec.template and nodeset.spec.template.spec) or {}
+    return bool(spec.get("hostPID") or spec.get("shareProcessNamespace"))
+
+
 def slurm_name(nodeset: NodeSet, slot: Slot) -> str:
     """The Slurm node that the worker will be; empty where only the scheduler can tell."""
     if slot.ordinal is not None and uses_host_network(nodeset):

@@ -45,6 +45,7 @@ OUR_GROUP: Final = "kubeslurm.dev"
 CONFIG_LIVE: Final = f"{OUR_GROUP}/config"
 # On the slurmctld pod: hash of the files that slurmctld was seen to run with.
 CONFIG_APPLIED: Final = f"{OUR_GROUP}/config-applied"
+CONFIG_REFRESHED: Final = f"{OUR_GROUP}/config-refreshed"  # on the slurmctld pod: when an edit by hand was undone
 CONFIG_TRIED: Final = f"{OUR_GROUP}/tried"  # on a trial pod: hash of the files it tries
 ADOPTED: Final = f"{OUR_GROUP}/adopted"  # on a workload made by another operator: hash of what we would have made
 RESTART_HASH: Final = f"{OUR_GROUP}/restart-hash"  # the settings Slurm reads only when it starts

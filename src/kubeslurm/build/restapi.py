@@ -93,6 +93,8 @@ def pod_spec(restapi: RestApi, controller: Controller) -> Tree:
         sources.append(pieces.secret_file(key.name, key.key, names.SLURM_KEY_FILE))
     base: Tree = {
         "automountServiceAccountToken": False,
+        # It answers for as long as a client keeps its connection open, and no request takes longer than this.
+        "terminationGracePeriodSeconds": 5,
         "securityContext": {**pieces.nonroot(names.NOBODY_UID), "fsGroup": names.NOBODY_UID},
         "topologySpreadConstraints": [spread],
         "containers": [_slurmrestd(restapi, controller)],

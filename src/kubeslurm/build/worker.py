@@ -14,12 +14,18 @@ EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 CAPABILITIES = ("BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE")
 # Two names, because images of different releases read different ones.
 TOPOLOGY_VARIABLES = ("SLINKY_TOPOLOGY", "POD_TOPOLOGY")
-# Fences the node before slurmd goes, so that Slurm requeues at once what a user's delete cut off. It must not use up
-# the grace period when slurmctld is away.
-PRE_STOP = (
-    'timeout 10 scontrol update nodename="${SLURMD_NODENAME:-$(hostname)}" state=down'
-    " reason='slurm-operator: Pod is terminating' || true"
-)
+# Fences the node before slurmd goes, so that Slurm requeues at once what a user's delete cut off. A drain that an admin
+# gave a reason for keeps it. None of this may use up the grace period when slurmctld is away.
+PRE_STOP = """\
+node="${SLURMD_NODENAME:-$(hostname)}"
+reason='slurm-operator: Pod is terminating'
+shown=$(timeout 5 scontrol --oneliner show node "$node")
+case "$shown" in
+  *State=*DRAIN*Reason=slurm-operator:*) ;;
+  *State=*DRAIN*Reason=*) reason=$(printf %s "$shown" | sed 's/.*Reason=//; s/ \\[[^[]*@[^]]*\\].*//') ;;
+esac
+timeout 10 scontrol update nodename="$node" state=down reason="$reason" || true
+"""
 # A kubelet that is away must not cost jobs: without a limit Kubernetes would evict the worker after five minutes.
 TOLERATIONS: tuple[Tree, ...] = (
     {"key": names.WORKER_TAINT, "operator": "Equal", "effect": "NoExecute"},

@@ -1,5 +1,7 @@
 """Puts the commands together; each lives with the part it belongs to."""
 
+import signal
+
 import typer
 
 from kubeslurm.cli.crds import print_crds
@@ -23,4 +25,6 @@ app.add_typer(operator)
 
 def main() -> None:
     """Entry point of the `kubeslurm` script."""
+    # A polite stop unwinds like Ctrl-C, so that half-made things are cleaned up. The servers install their own.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     app()

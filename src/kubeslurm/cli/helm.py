@@ -1,12 +1,12 @@
 """Charts of ours, installed by Helm and marked with what they were made from."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
@@ -66,28 +66,42 @@ def installed(access: Access) -> dict[tuple[str, str], str]:
 
 def install(access: Access, release: Release, *, wait: bool = False) -> None:
     """Installs or upgrades, and marks what is there now."""
-    with tempfile.NamedTemporaryFile("w", suffix=".json") as values:
-        json.dump(release.values, values)
-        values.flush()
+    with _values_file(release) as values:
         _helm(
-            access,
             ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
-            + ["--create-namespace", f"--values={values.name}", f"--labels={MARK}={release.mark}", "--history-max=3"]
-            + (["--wait", "--timeout=3m"] if wait else []),
+            + ["--create-namespace", f"--values={values}", f"--labels={MARK}={release.mark}", "--history-max=3"]
+            + (["--wait", "--timeout=3m"] if wait else [])
+            + list(access.options)
+        )
+
+
+def rendered(release: Release) -> str:
+    """The objects of a release, as YAML."""
+    with _values_file(release) as values:
+        return _helm(
+            ["template", release.name, str(release.chart), f"--namespace={release.namespace}", f"--values={values}"]
         )
 
 
 def uninstall(access: Access, name: str, namespace: str) -> None:
     """Removes a release; one that is not there is as good."""
-    _helm(access, ["uninstall", name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--timeout=5m"])
+    words = ["uninstall", name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--timeout=5m"]
+    _helm([*words, *access.options])
 
 
-def _helm(access: Access, args: Sequence[str]) -> None:
-    done = subprocess.run(
-        [_program(), *args, *access.options], capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
+@contextmanager
+def _values_file(release: Release) -> Iterator[str]:
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(release.values, file)
+        file.flush()
+        yield file.name
+
+
+def _helm(args: Sequence[str]) -> str:
+    done = subprocess.run([_program(), *args], capture_output=True, text=True, check=False)
     if done.returncode:
         raise LocalError(f"helm {' '.join(args[:3])} failed: {(done.stderr or done.stdout).strip()}")
+    return done.stdout
 
 
 def _program() -> str:

@@ -11,6 +11,7 @@ from kubeslurm.slurm.conf import Problem
 MOUNT_DELAY = 1.0
 # A reconfigure that cannot be seen to have worked is repeated after this long.
 PROOF_DELAY = 5.0
+LONGEST_PROOF_DELAY = 60.0
 # A trial that could not run says nothing about the configuration: try again, not too often.
 TRIAL_PAUSE = 20.0
 
@@ -85,6 +86,8 @@ class Progress(msgspec.Struct, frozen=True):
 
     since_touch: float | None = None
     since_reconfigure: float | None = None
+    attempts: int = 0
+    read: bool = False  # slurmctld has read it; only workers are behind
     proven: bool = False
 
 
@@ -105,11 +108,17 @@ def deliver(live: str, pod: Pod | None, last_run: str, progress: Progress, *, re
     return Delivery.RECORD if progress.proven else _reconfigure(progress, reachable)
 
 
+def proof_delay(attempts: int) -> float:
+    """How long to wait for the effect of a reconfigure; each one restarts every slurmd, so they come ever later."""
+    return float(min(PROOF_DELAY * 2 ** max(attempts - 1, 0), LONGEST_PROOF_DELAY))
+
+
 def _reconfigure(progress: Progress, reachable: bool) -> Delivery:
     if progress.since_touch is not None and progress.since_touch < MOUNT_DELAY:
         return Delivery.AWAIT_MOUNT
     if not reachable:
         return Delivery.AWAIT_SLURM
-    if progress.since_reconfigure is not None and progress.since_reconfigure < PROOF_DELAY:
+    waited = progress.since_reconfigure
+    if progress.read or (waited is not None and waited < proof_delay(progress.attempts)):
         return Delivery.AWAIT_PROOF
     return Delivery.RECONFIGURE

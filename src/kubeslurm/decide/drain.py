@@ -38,6 +38,9 @@ _TEXT = {
 _OPERATORS_OWN = ("pending termination", "must be cordoned")
 
 
+_WAS = " (was: "
+
+
 class Hold(msgspec.Struct, frozen=True):
     """A standing wish that a worker takes no new jobs; an empty cause is the user's own cordon of the pod."""
 
@@ -103,6 +106,8 @@ def change(worker: Worker, held: Hold | None) -> NodeUpdate | None:
         return _draining(node, held)
     # The cordon of ours on the pod proves a drain ours, even where slurmctld has replaced the reason since.
     lifted = node.drain and (node.ours or (bool(worker.cause) and own(node)))
+    if lifted and (before := _reason_before(node)):
+        return NodeUpdate(state=("UNDRAIN",), reason=before)
     if node.down:
         back = worker.ready and not node.not_responding and not node.busy
         return NodeUpdate.resume() if back and (lifted or (own(node) and not node.drain)) else None
@@ -115,23 +120,35 @@ def released(worker: Worker) -> bool:
     return node is None or not node.drain or not own(node)
 
 
-def overdue(worker: Worker, wish: Drain | None, now: datetime) -> bool:
-    """Whether a worker that must go has kept its jobs for longer than its owner allows; never without such a wish."""
+def overdue(worker: Worker, held: Hold | None, wish: Drain | None, now: datetime) -> bool:
+    """Whether a worker that must go has kept its jobs for longer than its owner allows; never without such a wish.
+
+    The time runs from when Slurm was told the present cause: a drain for another cause before gave no notice.
+    """
     node = worker.node
-    if wish is None or wish.policy == "Wait" or not wish.deadline or node is None:
+    if wish is None or wish.policy == "Wait" or not wish.deadline or node is None or held is None:
         return False
     since = node.reason_changed_at.value
-    if not (node.drain and node.ours and node.busy) or not since:
+    if not (node.drain and node.reason.startswith(held.reason) and node.busy) or not since:
         return False
     return datetime.fromtimestamp(since, UTC) + parse_duration(wish.deadline) <= now
 
 
 def _draining(node: Node, held: Hold) -> NodeUpdate | None:
     if node.drain:
-        return NodeUpdate.drain(held.reason) if node.ours and node.reason != held.reason else None
-    if node.reason and not own(node):
-        return NodeUpdate(state=("DRAIN",))
-    return NodeUpdate.drain(held.reason)
+        told = node.reason.startswith(held.reason)
+        return NodeUpdate.drain(_keeping(held.reason, _reason_before(node))) if node.ours and not told else None
+    return NodeUpdate.drain(_keeping(held.reason, "" if own(node) else node.reason))
+
+
+def _keeping(reason: str, before: str) -> str:
+    """Our reason, with an admin's inside it: it is put back when ours is over."""
+    return f"{reason}{_WAS}{before})" if before else reason
+
+
+def _reason_before(node: Node) -> str:
+    _, was, before = node.reason.partition(_WAS)
+    return before.removesuffix(")") if was and node.ours else ""
 
 
 def _repels(taint: views.Taint, tolerations: Sequence[Tree]) -> bool:

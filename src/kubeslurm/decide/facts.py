@@ -12,7 +12,9 @@ from kubeslurm.slurm.models import Node
 
 # Ends the operator's cause on a pod that a user had cordoned before, so that this cordon outlives ours.
 ALSO_USER = "+user"
+STATE_PREFIX = "SlurmNodeState"  # pod conditions that show the state of the Slurm node
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 _COST = re.compile(r"^(0|-?[1-9][0-9]*)$")
 _ORDINAL = re.compile(r"-([0-9]+)$")
 
@@ -45,17 +47,20 @@ class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Worker(msgspec.Struct, frozen=True, dict=True):
-    """One worker pod, the Slurm node it serves (None: unknown or not there) and the Kubernetes node below it."""
+    """One worker pod, the Slurm node it serves (None: unknown or not there) and the Kubernetes node below it.
+
+    All three are frozen, so what follows from them is worked out once; passes share a worker until one of them changes.
+    """
 
     pod: views.Pod
     node: Node | None = None
     host: views.Node | None = None
 
-    @property
+    @cached_property
     def name(self) -> str:
         return self.pod.metadata.name
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Namespace and name, as reasons and messages show it."""
         return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
@@ -68,11 +73,11 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
             return spec.hostname
         return spec.nodeName if spec.hostNetwork else spec.hostname or self.name
 
-    @property
+    @cached_property
     def mode(self) -> str:
         return self.pod.metadata.labels.get(names.LABEL_SCALING_MODE, "StatefulSet")
 
-    @property
+    @cached_property
     def revision(self) -> str:
         return self.pod.metadata.labels.get(names.LABEL_REVISION, "")
 
@@ -81,16 +86,16 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
         found = _ORDINAL.search(self.name) if self.mode == "StatefulSet" else None
         return int(found[1]) if found else None
 
-    @property
+    @cached_property
     def terminating(self) -> bool:
         return self.pod.deleting
 
-    @property
+    @cached_property
     def finished(self) -> bool:
         """Whether its containers have ended for good."""
         return self.pod.finished
 
-    @property
+    @cached_property
     def never_started(self) -> bool:
         """Whether slurmd has never run in this pod, so that no job can be there."""
         status = self.pod.container_status(names.SLURMD)
@@ -101,9 +106,11 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
     def container(self) -> str:
         """Identity of the running slurmd container; empty while none runs."""
         status = self.pod.container_status(names.SLURMD)
-        return status.containerID if status is not None and status.state.running else ""
+        if status is None or not status.state.running:
+            return ""
+        return status.containerID or f"restart {status.restartCount}"
 
-    @property
+    @cached_property
     def started_at(self) -> datetime | None:
         status = self.pod.container_status(names.SLURMD)
         return status.state.running.startedAt if status is not None and status.state.running else None
@@ -129,17 +136,17 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
             return self.ready
         return self.ready_since is not None and self.ready_since + timedelta(seconds=min_ready) <= now
 
-    @property
+    @cached_property
     def cordoned(self) -> bool:
         return self.pod.metadata.annotations.get(names.POD_CORDON) == "true"
 
-    @property
+    @cached_property
     def cause(self) -> str:
         """Why the operator cordoned this pod; empty when it did not."""
         text = self.pod.metadata.annotations.get(names.POD_CORDON_BY, "") if self.cordoned else ""
         return text.removesuffix(ALSO_USER)
 
-    @property
+    @cached_property
     def user_cordoned(self) -> bool:
         """Whether a user cordoned this pod, before the operator did or without it."""
         text = self.pod.metadata.annotations.get(names.POD_CORDON_BY, "")
@@ -153,19 +160,39 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def deadline(self) -> datetime:
-        """When its last job must have ended; long ago when it has none."""
+        """When its last job must have ended; long ago when it has none, and never while nobody knows."""
         text = self.pod.metadata.annotations.get(names.POD_DEADLINE, "")
+        unknown = NEVER if self.node is not None and self.node.busy else EPOCH
         try:
-            return msgspec.convert(text, datetime) if text else EPOCH
+            return msgspec.convert(text, datetime) if text else unknown
         except msgspec.ValidationError:
-            return EPOCH
+            return unknown
 
-    @property
+    @cached_property
     def forced(self) -> bool:
         """Whether a user said in so many words that this pod need not wait for its jobs."""
         return self.pod.metadata.annotations.get(names.FORCE_DELETE) == "true"
 
-    @property
+    @cached_property
+    def info(self) -> str:
+        """What the comment of its Slurm node shall say."""
+        pod, owner = self.pod, self.pod.metadata.controller
+        return PodInfo(
+            namespace=pod.metadata.namespace,
+            podName=pod.metadata.name,
+            node=pod.spec.nodeName,
+            nodeSetName=owner.name if owner else pod.metadata.labels.get(names.LABEL_INSTANCE, ""),
+            nodeSetUID=owner.uid if owner else "",
+            podUID=pod.metadata.uid,
+            containerID=self.container,
+        ).text
+
+    @cached_property
+    def ever_registered(self) -> bool:
+        """Whether Slurm has ever shown the node of this pod, so that a job may have been there."""
+        return any(each.type.startswith(STATE_PREFIX) for each in self.pod.status.conditions)
+
+    @cached_property
     def protected(self) -> bool:
         """Whether it was busy when Slurm was last heard of."""
         return self.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == "true"
@@ -180,4 +207,6 @@ class Seen(msgspec.Struct, frozen=True):
     known: bool  # Slurm answered lately, so that `Worker.node` is the truth and None means absent
     records: tuple[Node, ...] = ()  # Slurm nodes that carry this NodeSet's PodInfo while no pod of theirs exists
     hosts: tuple[views.Node, ...] = ()  # all Kubernetes nodes, where placement is ours to decide
+    amnesia: bool = False  # slurmctld knows so few of the cluster's workers that it must have lost its memory
+    shared: tuple[str, ...] = ()  # Slurm names that pods of another NodeSet claim as well
     stale: frozenset[str] = frozenset()  # pods whose mounted ssh files differ from the wanted ones

@@ -2,19 +2,24 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.decide.drain import own
 from kubeslurm.decide.facts import PodInfo, Seen, Worker
-from kubeslurm.slurm.models import REASON_PREFIX, Node
+from kubeslurm.slurm.models import REASON_PREFIX, Job, Node
 
-# A worker counts as unregistered only after that many full lists in a row, each asked for while it was ready.
+# A worker counts as unregistered only after that many full lists in a row, half a minute apart, each asked for after
+# this process itself had seen its slurmd running and its node missing.
 ABSENCES = 3
-# slurmctld that lost many nodes at once has lost its memory; restarting the workers would not bring it back.
+# slurmctld that lost many nodes at once has lost its memory. Their jobs may still run, and come back with its volume.
 MISSING_LIMIT = 0.3
 AT_ONCE = 1
+# How far the clocks of two machines may be apart before the ages of a job and of a container mean nothing.
+CLOCKS = timedelta(seconds=5)
+ALIVE = frozenset({"RUNNING", "SUSPENDED"})
 
 
 class Records(msgspec.Struct, frozen=True):
@@ -37,6 +42,14 @@ def silent(nodeset: NodeSet, nodes: Iterable[Node]) -> list[Node]:
     ]
 
 
+def is_of(nodeset: NodeSet, info: PodInfo, node: Node) -> bool:
+    """Whether a record is this NodeSet's. Another cluster may have a NodeSet of that name in the same Slurm: a record
+    with another uid is only ever cleared away when nobody is there."""
+    if info.nodeSetUID in ("", nodeset.metadata.uid):
+        return True
+    return node.down and node.not_responding and not node.busy
+
+
 def orphans(records: Iterable[Node], wanted: Collection[str]) -> Records:
     """Records whose pod is gone. Busy ones are fenced first: their jobs have lost their processes and would hang.
 
@@ -49,7 +62,7 @@ def orphans(records: Iterable[Node], wanted: Collection[str]) -> Records:
         if node.busy:
             if not node.down:
                 fence.append(node)
-        elif own(node) or not node.reason or node.name not in wanted:
+        elif node.invalid or own(node) or not node.reason or node.name not in wanted:
             delete.append(node.name)
     return Records(tuple(delete), tuple(fence))
 
@@ -59,28 +72,58 @@ def fence_reason(node: Node) -> str:
     return f"{REASON_PREFIX}Pod ({info.namespace}/{info.podName}) is gone"
 
 
-def suspects(workers: Iterable[Worker]) -> list[Worker]:
-    """Busy workers whose slurmd is not the one that Slurm's comment names: their jobs may have lost their processes."""
+def suspects(workers: Iterable[Worker], *, steps_survive: bool = False) -> list[Worker]:
+    """Busy workers whose slurmd is not the one that Slurm's comment names: their jobs may have lost their processes.
+
+    With a process namespace that outlives the container, steps survive its restart.
+    """
     found = []
     for worker in workers:
         node = worker.node
         if node is None or not node.busy or node.down or not worker.container or worker.terminating:
             continue
         info = PodInfo.parse(node.comment)
-        if info.podUID and (info.podUID, info.containerID) != (worker.pod.metadata.uid, worker.container):
+        same_pod = info.podUID == worker.pod.metadata.uid
+        if info.podUID and not (same_pod and (steps_survive or info.containerID == worker.container)):
             found.append(worker)
     return found
 
 
+class Verdict(msgspec.Struct, frozen=True):
+    """Which jobs of a suspect are certainly older than its slurmd, and whether the others are certainly not."""
+
+    lost: tuple[Job, ...] = ()
+    cleared: bool = False  # nothing was lost: the slurmd of today may be named in the comment
+    alone: bool = False  # the lost jobs are all that is on the node
+
+
+def verdict(jobs: Iterable[Job], started: datetime | None) -> Verdict:
+    """Compares the age of jobs with that of the slurmd container.
+
+    The two times come from two machines' clocks in whole seconds, so what lies close together is left undecided. A job
+    that is being cleaned up comes to its end by itself.
+    """
+    alive = [job for job in jobs if "COMPLETING" not in job.job_state and not ALIVE.isdisjoint(job.job_state)]
+    starts = {job.job_id: datetime.fromtimestamp(job.start_time.value or 0, UTC) for job in alive}
+    if started is None or not alive:
+        return Verdict()
+    lost = tuple(job for job in alive if job.start_time.value and starts[job.job_id] + CLOCKS < started)
+    young = [job for job in alive if starts[job.job_id] > started + CLOCKS]
+    return Verdict(lost, cleared=len(young) == len(alive), alone=len(lost) == len(alive))
+
+
 def unregistered(seen: Seen, absences: Mapping[str, int], leaving: Collection[str]) -> list[Worker]:
-    """Ready workers that Slurm has not known for several polls; one at a time, and none when many are missing."""
-    if not seen.known:
+    """Ready workers that Slurm has not known for several polls; one at a time, and none when it lost its memory."""
+    if not seen.known or seen.amnesia:
         return []
     ready = [worker for worker in seen.workers if worker.ready and worker.name not in leaving]
     lost = [worker for worker in ready if worker.node is None and absences.get(worker.slurm_name, 0) >= ABSENCES]
-    if len(lost) > max(MISSING_LIMIT * len(ready), AT_ONCE):
-        return []
     return sorted(lost, key=lambda worker: worker.name)[:AT_ONCE]
+
+
+def amnesia(missing: int, total: int, known: int) -> bool:
+    """Whether slurmctld has lost its memory rather than a node: it knows none, or too many of `total` are missing."""
+    return known == 0 or missing > max(MISSING_LIMIT * total, 1)
 
 
 def outgrown(workers: Iterable[Worker], leaving: Collection[str]) -> list[Worker]:

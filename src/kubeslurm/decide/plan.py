@@ -58,14 +58,15 @@ def decide(nodeset: NodeSet, seen: Seen, policy: Policy) -> Plan:
         if (held := drain.hold(worker, condemned, policy.tolerations, policy.watched_conditions))
     }
     slots = [] if nodeset.deleting else _vacancies(nodeset, seen, desired, fit, policy)
-    records = _records(nodeset, seen, [identity.slurm_name(nodeset, slot) for slot in slots])
-    suspects = tuple(health.suspects(seen.workers)) if seen.known else ()
+    records = _records(nodeset, seen, _wanted(nodeset, seen, desired))
+    steps_survive = identity.shares_processes(nodeset)
+    suspects = tuple(health.suspects(seen.workers, steps_survive=steps_survive)) if seen.known else ()
     blocked = {node.name for node in records.fence} | {node.name for node in seen.records if node.busy}
     return Plan(
         desired=desired,
         condemned=condemned,
         holds=holds,
-        changes=sync.changes(nodeset, staying, holds, {worker.name for worker in suspects}) if seen.known else {},
+        changes=sync.changes(staying, holds, {worker.name for worker in suspects}) if seen.known else {},
         suspects=suspects,
         records=records,
         remove=tuple(worker for worker in staying if _may_ask(worker, condemned, seen, policy)),
@@ -74,7 +75,9 @@ def decide(nodeset: NodeSet, seen: Seen, policy: Policy) -> Plan:
         overdue=tuple(
             worker.slurm_name
             for worker in staying
-            if worker.name in condemned and seen.known and drain.overdue(worker, nodeset.spec.drain, seen.now)
+            if worker.name in condemned
+            and seen.known
+            and drain.overdue(worker, holds.get(worker.name), nodeset.spec.drain, seen.now)
         ),
     )
 
@@ -105,6 +108,18 @@ def _condemned(nodeset: NodeSet, seen: Seen, desired: int, fit: placement.Fit) -
     for worker in health.outgrown(seen.workers, condemned):
         condemned[worker.name] = rollout.UPDATE
     return condemned
+
+
+def _wanted(nodeset: NodeSet, seen: Seen, desired: int) -> set[str]:
+    """Slurm names for which a worker is wanted, even if it cannot be made just now: an admin's drain waits for it."""
+    if nodeset.deleting:
+        return set()
+    if nodeset.spec.scalingMode == "DaemonSet":
+        return {identity.daemon_hostname(host) for host in seen.hosts}
+    if identity.uses_host_network(nodeset):
+        return {host.name for host in seen.hosts}
+    vacant = scale.vacancies(desired, seen.workers)
+    return {identity.for_ordinal(nodeset, ordinal).hostname for ordinal in vacant}
 
 
 def _vacancies(nodeset: NodeSet, seen: Seen, desired: int, fit: placement.Fit, policy: Policy) -> list[Slot]:

@@ -39,9 +39,11 @@ def replaced(nodeset: NodeSet, seen: Seen, total: int, leaving: Collection[str])
     old = [worker for worker in staying if outdated(worker, seen) and not worker.terminating]
     begun = [worker for worker in old if worker.cause == UPDATE]
     rest = [worker for worker in old if worker.cause != UPDATE]
+    # What certainly serves nobody costs nothing to replace; it only takes up budget because it is away. Not being ready
+    # is no such certainty: a kubelet or an API server that hiccups makes whole clusters look so.
+    sick = [worker for worker in rest if _serves_nobody(worker, seen)]
+    shaky = by_dispensability(worker for worker in rest if not worker.ready and not _serves_nobody(worker, seen))
     healthy = by_dispensability(worker for worker in rest if worker.ready)
-    # What does not serve anyway costs nothing to replace; it only takes up budget because it is away.
-    sick = [worker for worker in rest if not worker.ready]
     serving = len(healthy) + sum(
         1
         for worker in staying
@@ -50,4 +52,21 @@ def replaced(nodeset: NodeSet, seen: Seen, total: int, leaving: Collection[str])
     strategy = nodeset.spec.updateStrategy
     allowed = max_unavailable(strategy.max_unavailable if strategy else "25%", total)
     room = max(allowed - max(total - serving, 0), 0)
-    return [*begun, *sick, *healthy[:room]]
+    going = _bounded(begun, allowed)
+    # Replacing one that is not ready takes nothing out of service, so a set that is broken as a whole can be mended.
+    return [*going, *sick, *shaky[: max(allowed - len(going), 0)], *healthy[:room]]
+
+
+def _bounded(begun: list[Worker], allowed: int) -> list[Worker]:
+    """What is being drained, but no more that could serve than the budget allows: it may have been lowered since."""
+    able = by_dispensability(worker for worker in begun if worker.ready)
+    return [worker for worker in begun if not worker.ready] + able[:allowed]
+
+
+def _serves_nobody(worker: Worker, seen: Seen) -> bool:
+    if worker.ready:
+        return False
+    if worker.never_started or worker.finished:
+        return True
+    node = worker.node
+    return seen.known and (node is None or (not node.busy and (node.down or node.not_responding)))

@@ -20,11 +20,16 @@ def free_ordinals(count: int, taken: Collection[int]) -> list[int]:
     return found
 
 
-def missing(want: int, workers: Iterable[Worker]) -> list[int]:
-    """Ordinals to create now. A terminating pod still fills its slot, so that no more than `want` ever run at once."""
+def vacancies(want: int, workers: Iterable[Worker]) -> list[int]:
+    """Ordinals without a pod. A terminating pod still fills its slot, so that no more than `want` ever run at once."""
     present = [worker for worker in workers if worker.mode == "StatefulSet"]
     taken = {worker.ordinal for worker in present if worker.ordinal is not None}
-    return free_ordinals(min(max(want - len(present), 0), BURST), taken)
+    return free_ordinals(max(want - len(present), 0), taken)
+
+
+def missing(want: int, workers: Iterable[Worker]) -> list[int]:
+    """Ordinals to create now."""
+    return vacancies(want, workers)[:BURST]
 
 
 def surplus(want: int, workers: Iterable[Worker]) -> list[Worker]:
@@ -34,5 +39,7 @@ def surplus(want: int, workers: Iterable[Worker]) -> list[Worker]:
     node and let new jobs onto the first.
     """
     present = [worker for worker in workers if worker.mode == "StatefulSet" and not worker.terminating]
+    if len(present) <= want:
+        return []
     ranked = sorted(by_dispensability(present), key=lambda worker: worker.cause != SCALE_IN)
-    return ranked[: max(len(present) - want, 0)]
+    return ranked[: len(present) - want]

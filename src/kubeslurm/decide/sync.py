@@ -1,29 +1,27 @@
 """What Slurm must be told about its nodes: states, the pod behind each, topology and features."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import msgspec
 
-from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import names
 from kubeslurm.decide import drain
 from kubeslurm.decide.drain import Hold
-from kubeslurm.decide.facts import PodInfo, Worker
+from kubeslurm.decide.facts import Worker
 from kubeslurm.slurm.models import NodeUpdate
 
 
-def changes(
-    nodeset: NodeSet, workers: Iterable[Worker], holds: Mapping[str, Hold], busy_elsewhere: Iterable[str]
-) -> dict[str, NodeUpdate]:
+def changes(workers: Iterable[Worker], holds: Mapping[str, Hold], suspects: Collection[str]) -> dict[str, NodeUpdate]:
     """One update per Slurm node that is not as it should be; suspects keep their comment until they are cleared."""
-    suspects = set(busy_elsewhere)
     found: dict[str, NodeUpdate] = {}
     for worker in workers:
         if worker.node is None or worker.terminating or worker.finished:
             continue
+        if not worker.container and worker.name not in holds:
+            continue  # the record is a predecessor's; without a slurmd of its own this worker has no say about it
         parts = [drain.change(worker, holds.get(worker.name)), _placement(worker)]
         if worker.name not in suspects:
-            parts.append(_comment(nodeset, worker))
+            parts.append(_comment(worker))
         update = merged(parts)
         if update is not None:
             found[worker.slurm_name] = update
@@ -38,19 +36,6 @@ def grouped(updates: Mapping[str, NodeUpdate]) -> list[tuple[NodeUpdate, list[st
     return list(groups.items())
 
 
-def pod_info(nodeset: NodeSet, worker: Worker) -> PodInfo:
-    """What the comment of the worker's Slurm node shall say."""
-    return PodInfo(
-        namespace=nodeset.namespace,
-        podName=worker.name,
-        node=worker.pod.spec.nodeName,
-        nodeSetName=nodeset.name,
-        nodeSetUID=nodeset.metadata.uid,
-        podUID=worker.pod.metadata.uid,
-        containerID=worker.container,
-    )
-
-
 def merged(parts: Iterable[NodeUpdate | None]) -> NodeUpdate | None:
     """Several updates of different fields as one call."""
     fields: dict[str, object] = {}
@@ -60,12 +45,11 @@ def merged(parts: Iterable[NodeUpdate | None]) -> NodeUpdate | None:
     return NodeUpdate(**fields) if fields else None  # type: ignore[arg-type]
 
 
-def _comment(nodeset: NodeSet, worker: Worker) -> NodeUpdate | None:
+def _comment(worker: Worker) -> NodeUpdate | None:
     # Only the slurmd that runs now may be named: the comment is how a restart under a running job is noticed.
     if not worker.container or worker.node is None or worker.node.invalid:
         return None
-    text = pod_info(nodeset, worker).text
-    return NodeUpdate(comment=text) if worker.node.comment != text else None
+    return NodeUpdate(comment=worker.info) if worker.node.comment != worker.info else None
 
 
 def _placement(worker: Worker) -> NodeUpdate | None:

@@ -18,6 +18,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Hashable)
 
 log = structlog.get_logger("kubeslurm.engine")
+OUTCOMES = ("done", "requeue", "retry", "error", "terminal")
 _pass_number = itertools.count(1)
 
 
@@ -49,8 +50,10 @@ class Controller:
         self.name = name
         self._reconcile = reconcile
         self._workers = workers
-        self._queue: Queue[Key] = Queue(window=window, clock=_now)
+        self._queue: Queue[Key] = Queue(window=window, clock=time.monotonic)
         self._tasks: list[asyncio.Task[None]] = []
+        self._seconds = metrics.RECONCILE_SECONDS.labels(name)
+        self._outcomes = {each: metrics.RECONCILES.labels(name, each) for each in OUTCOMES}
         metrics.QUEUE_DEPTH.labels(name).set_function(lambda: self._queue.depth)
         metrics.QUEUE_DELAYED.labels(name).set_function(lambda: self._queue.delayed)
         metrics.QUEUE_OLDEST.labels(name).set_function(lambda: self._queue.oldest_age)
@@ -83,6 +86,7 @@ class Controller:
 
     async def run(self) -> None:
         """Work until drain() or cancellation."""
+        self._queue.clock = asyncio.get_running_loop().time
         self._tasks = [
             asyncio.create_task(self._work(), name=f"{self.name}-{number}") for number in range(self._workers)
         ]
@@ -107,24 +111,22 @@ class Controller:
         return not late
 
     async def _work(self) -> None:
+        # Every worker is a task with a context of its own, so there is nothing to unbind between passes.
+        structlog.contextvars.bind_contextvars(controller=self.name)
+        loop = asyncio.get_running_loop()
         while True:
             try:
                 key = await self._queue.get()
             except Closed:
                 return
+            structlog.contextvars.bind_contextvars(key=str(key), reconcile_id=next(_pass_number))
+            started = loop.time()
             try:
-                await self._handle(key)
+                outcome = await self._attempt(key)
             finally:
                 self._queue.done(key)
-
-    async def _handle(self, key: Key) -> None:
-        started = _now()
-        with structlog.contextvars.bound_contextvars(
-            controller=self.name, key=str(key), reconcile_id=next(_pass_number)
-        ):
-            outcome = await self._attempt(key)
-        metrics.RECONCILES.labels(self.name, outcome).inc()
-        metrics.RECONCILE_SECONDS.labels(self.name).observe(_now() - started)
+            self._outcomes[outcome].inc()
+            self._seconds.observe(loop.time() - started)
 
     async def _attempt(self, key: Key) -> str:
         try:
@@ -146,13 +148,6 @@ class Controller:
             return "done"
         self._queue.add_after(key, result.after)
         return "requeue"
-
-
-def _now() -> float:
-    try:
-        return asyncio.get_running_loop().time()
-    except RuntimeError:  # enqueued while the process is being wired, before the loop runs
-        return time.monotonic()
 
 
 def _describe(error: Any) -> str:

@@ -32,11 +32,11 @@ class Queue(Generic[K]):
 
     def __init__(self, *, window: float = 0.0, clock: Callable[[], float] = _loop_time) -> None:
         self._window = window
-        self._clock = clock
+        self.clock = clock
         self._ready: dict[bool, dict[K, float]] = {True: {}, False: {}}  # urgent -> key -> since when
-        self._processing: dict[K, float] = {}
-        self._again: dict[K, tuple[bool, float]] = {}
-        self._due: dict[K, tuple[float, bool]] = {}
+        self._processing: set[K] = set()
+        self._again: dict[K, bool] = {}  # added while being handled -> urgent
+        self._due: dict[K, tuple[float, bool]] = {}  # key -> deadline, urgent
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
         self._started: dict[K, float] = {}
@@ -51,11 +51,10 @@ class Queue(Generic[K]):
         if self._closed:
             return
         if key in self._processing:
-            was_urgent, since = self._again.get(key, (False, self._clock()))
-            self._again[key] = (urgent or was_urgent, since)
+            self._again[key] = urgent or self._again.get(key, False)
             return
         if self._window and key in self._started:
-            wait = self._started[key] + self._window - self._clock()
+            wait = self._started[key] + self._window - self.clock()
             if wait > EPSILON:
                 self.add_after(key, wait, urgent=urgent)
                 return
@@ -69,7 +68,7 @@ class Queue(Generic[K]):
             self.add(key, urgent=urgent)
             return
         self._promote_due()  # what is due already is a pass of its own and must not swallow this wish
-        deadline = self._clock() + seconds
+        deadline = self.clock() + seconds
         known = self._due.get(key)
         if known is not None and known[0] <= deadline:
             if urgent and not known[1]:
@@ -86,7 +85,7 @@ class Queue(Generic[K]):
         self._failures[key] = failures + 1
         delay = min(RETRY_LIMIT, RETRY_BASE * 2.0 ** min(failures, 32))
         if self._bucket is None:
-            self._bucket = Bucket(RETRIES_PER_SECOND, RETRY_BURST, self._clock)
+            self._bucket = Bucket(RETRIES_PER_SECOND, RETRY_BURST, self.clock)
         delay = max(delay, after, self._bucket.reserve())
         self.add_after(key, delay)
         return delay
@@ -102,10 +101,9 @@ class Queue(Generic[K]):
             if ready:
                 key = next(iter(ready))
                 del ready[key]
-                now = self._clock()
-                self._processing[key] = now
+                self._processing.add(key)
                 if self._window:
-                    self._remember_start(key, now)
+                    self._remember_start(key, self.clock())
                 return key
         return None
 
@@ -130,10 +128,10 @@ class Queue(Generic[K]):
 
     def done(self, key: K) -> None:
         """Give the key back; if it was added meanwhile, it gets one more pass."""
-        del self._processing[key]
-        again = self._again.pop(key, None)
-        if again is not None:
-            self.add(key, urgent=again[0])
+        self._processing.remove(key)
+        urgent = self._again.pop(key, None)
+        if urgent is not None:
+            self.add(key, urgent=urgent)
 
     def close(self) -> None:
         """Hand out nothing more; keys being handled may still be finished."""
@@ -158,7 +156,7 @@ class Queue(Generic[K]):
     def oldest_age(self) -> float:
         """Seconds that the longest waiting key has been ready."""
         heads = [next(iter(ready.values())) for ready in self._ready.values() if ready]
-        return self._clock() - min(heads) if heads else 0.0
+        return self.clock() - min(heads) if heads else 0.0
 
     def _make_ready(self, key: K, urgent: bool) -> None:
         if key in self._ready[True]:
@@ -168,7 +166,7 @@ class Queue(Generic[K]):
             return
         if since is not None:
             del self._ready[False][key]
-        self._ready[urgent][key] = self._clock()
+        self._ready[urgent][key] = self.clock()
         self._wake()
 
     def _remember_start(self, key: K, now: float) -> None:
@@ -177,7 +175,7 @@ class Queue(Generic[K]):
         self._started[key] = now
 
     def _promote_due(self) -> None:
-        now = self._clock()
+        now = self.clock()
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             due = self._due.get(key)
@@ -203,7 +201,7 @@ class Queue(Generic[K]):
                 return
             self._timer.cancel()
         loop = asyncio.get_running_loop()
-        self._timer = loop.call_at(loop.time() + deadline - self._clock(), self._on_timer)
+        self._timer = loop.call_at(loop.time() + deadline - self.clock(), self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -1,19 +1,24 @@
 """One authenticated connection pool to an API server: requests with deadlines, bounded and fenced writes, streams."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from urllib.request import getproxies, proxy_bypass
 
 import httpx2
 import msgspec
+import yaml
 from lightkube.config.client_adapter import ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig
+from lightkube.core.exceptions import ConfigError
 
 from kubeslurm.engine.limit import Backoff
 from kubeslurm.kube import metrics
 from kubeslurm.kube.errors import Throttled, Unavailable, error_from
 from kubeslurm.kube.fence import Fence
+from kubeslurm.kube.wire import Wire, WireError
 
 READ_ATTEMPTS = 4
 LONGEST_PAUSE = 5.0
@@ -30,20 +35,39 @@ class ConfigurationError(Exception):
     """No cluster to talk to; the message says what to do."""
 
 
-def connect(kubeconfig: Path | None = None, context: str | None = None) -> httpx2.AsyncClient:
-    """An HTTP client for the cluster of the kubeconfig; without one, of the pod's service account or of $KUBECONFIG."""
-    config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
-    chosen = config.get(context)
+class Client(httpx2.AsyncClient):
+    """An HTTP client that also knows a quicker way to stream, unless a proxy is in between."""
+
+    wire: Wire | None = None
+
+
+def connect(kubeconfig: Path | None = None, context: str | None = None) -> Client:
+    """A client for the cluster of the kubeconfig; without one, of the pod's service account or of $KUBECONFIG."""
+    try:
+        config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
+        chosen = config.get(context)
+        params = ConnectionParams().httpx_params(chosen) if chosen else {}
+    except (ConfigError, OSError, yaml.YAMLError) as error:
+        where = str(kubeconfig) if kubeconfig else os.environ.get("KUBECONFIG", "the default kubeconfig")
+        raise ConfigurationError(
+            f"{where} cannot be used: {error}; set KUBECONFIG to a file that `kubectl` accepts"
+        ) from error
     if chosen is None:
         raise ConfigurationError(
             f"the kubeconfig has no context {context!r}; `kubectl config get-contexts` shows those it has"
             if context
             else "no cluster is configured; set KUBECONFIG or choose a current-context"
         )
-    # Every watch holds a connection for itself, so the pool must not be bounded.
-    return httpx2.AsyncClient(
-        **ConnectionParams().httpx_params(chosen), limits=httpx2.Limits(max_connections=None, keepalive_expiry=30)
-    )
+    # Behind a proxy every watch holds a connection of the pool, so that must not be bounded.
+    client = Client(**params, limits=httpx2.Limits(max_connections=None, keepalive_expiry=30))
+    if not _has_proxy(client.base_url):
+        client.wire = Wire(params["verify"], params["auth"])
+    return client
+
+
+def _has_proxy(url: httpx2.URL) -> bool:
+    proxies = getproxies()
+    return bool(proxies.get(url.scheme) or proxies.get("all")) and not proxy_bypass(url.host)
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -97,17 +121,16 @@ class Connection:
         sent = self._http.build_request(
             request.method, request.path, params=request.params, timeout=httpx2.Timeout(self._timeout, read=silence)
         )
+        wire = self._http.wire if isinstance(self._http, Client) else None
+        opened = wire.get(sent, timeout=self._timeout, silence=silence) if wire else _by_library(self._http, sent)
         try:
-            answer = await self._http.send(sent, stream=True)
-            try:
-                metrics.REQUESTS.labels(request.verb, request.kind, str(answer.status_code)).inc()
-                if answer.status_code != 200:
-                    body = await answer.aread()
-                    raise error_from(answer.status_code, body, retry_after=answer.headers.get("Retry-After", ""))
-                yield answer.aiter_raw()
-            finally:
-                await answer.aclose()
-        except httpx2.HTTPError as error:
+            async with opened as answer:
+                metrics.REQUESTS.labels(request.verb, request.kind, str(answer.status)).inc()
+                if answer.status != 200:
+                    body = await answer.text()
+                    raise error_from(answer.status, body, retry_after=answer.headers.get("retry-after", ""))
+                yield answer.blocks()
+        except (httpx2.HTTPError, WireError) as error:
             raise _unreachable(error) from error
 
     async def close(self) -> None:
@@ -136,6 +159,25 @@ class Connection:
         if answer.status_code >= 300:
             raise error_from(answer.status_code, answer.content, retry_after=answer.headers.get("Retry-After", ""))
         return answer.content
+
+
+class LibraryAnswer:
+    """The library's answer in the form of the wire's."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        self.headers = response.headers
+        self.blocks = response.aiter_raw
+        self.text = response.aread
+
+
+@asynccontextmanager
+async def _by_library(http: httpx2.AsyncClient, request: httpx2.Request) -> AsyncIterator[LibraryAnswer]:
+    response = await http.send(request, stream=True)
+    try:
+        yield LibraryAnswer(response)
+    finally:
+        await response.aclose()
 
 
 def _unreachable(error: Exception) -> Unavailable:

@@ -7,11 +7,20 @@ from kubeslurm.kube.connection import Request
 from kubeslurm.kube.errors import ApiError
 
 LINES = 200
+FIRST_BYTES = 65536
 
 
 async def recent(kube: Kube, pod: Key, container: str, *, seconds: int) -> str:
     """The lines of the last `seconds`; empty when there are none or nobody can tell."""
-    params = {"container": container, "sinceSeconds": str(seconds), "tailLines": str(LINES)}
+    return await _read(kube, pod, {"container": container, "sinceSeconds": str(seconds), "tailLines": str(LINES)})
+
+
+async def beginning(kube: Kube, pod: Key, container: str) -> str:
+    """What the container said first, for what is said only once."""
+    return await _read(kube, pod, {"container": container, "limitBytes": str(FIRST_BYTES)})
+
+
+async def _read(kube: Kube, pod: Key, params: dict[str, str]) -> str:
     path = POD.path(pod.namespace, pod.name, "log")
     try:
         raw = await kube.connection.read(Request(verb="log", kind=POD.kind, path=path, params=params), timeout=5)

@@ -65,6 +65,7 @@ class Reflector(Generic[T]):
             name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value
         }
         self._decode: Callable[[msgspec.Raw | memoryview], T] = decoder_of(kind).decode
+        self._events = metrics.WATCH_EVENTS.labels(kind.kind)
         self._version = ""
         self._highest = 0  # the newest version that the server itself has told us
         self._watch_list = True
@@ -132,7 +133,7 @@ class Reflector(Generic[T]):
         request = Request(verb="watch", kind=self._kind.kind, path=self._path, params=params)
         async with self._connection.stream(request, silence=silence) as chunks:
             async for lines in stream.batches(chunks):
-                metrics.WATCH_EVENTS.labels(self._kind.kind).inc(len(lines))
+                self._events.inc(len(lines))
                 for line in lines:
                     self._handle(line)
                     if monotonic() > self._turn_ends:
@@ -163,6 +164,8 @@ class Reflector(Generic[T]):
             self._store.put(obj)
         if self._listed is None:
             self._version = version
+        elif event.type == "DELETED":
+            self._listed.discard(key_of(obj))
         else:
             self._listed.add(key_of(obj))
 

@@ -5,14 +5,13 @@ import datetime as dt
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kubeslurm.local import cgroups, control, controlplane, network, pki, state
+from kubeslurm.local import cgroups, control, controlplane, limits, network, pki, state
 from kubeslurm.local.artifacts import Artifacts, prepare
 from kubeslurm.local.control import NodeCondition, Reply, Request
 from kubeslurm.local.errors import LocalError
@@ -101,9 +100,9 @@ class Cluster:
             if fresh:
                 self._forget()
             spec = self._wish(nodes, fake_nodes)
+            limits.check(spec)
             parts = prepare(progress=shown, kwok=spec.fake_nodes > 0)
             self.home.make()
-            _check_ports(spec)
             pki.ensure(self.home.pki, spec, dt.datetime.now(dt.UTC))
             state.save(self.home.spec_file, spec)
             url = f"https://{spec.address}:{network.API_PORT}"
@@ -270,18 +269,6 @@ class Cluster:
         """How a user would say it."""
         name = "" if self.name == DEFAULT_NAME else f" --name {self.name}"
         return f"kubeslurm local {rest}{name}"
-
-
-def _check_ports(spec: ClusterSpec) -> None:
-    """The address is the cluster's own, but somebody may listen on a port of all addresses."""
-    for port in (network.API_PORT, network.REGISTRY_PORT):
-        try:
-            socket.create_server((spec.address, port)).close()
-        except OSError as error:
-            raise LocalError(
-                f"Port {port} of {spec.address} cannot be used: {error.strerror}.",
-                "Stop the program that listens on this port of all addresses.",
-            ) from error
 
 
 def _run(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":

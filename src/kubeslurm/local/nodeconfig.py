@@ -85,9 +85,8 @@ def containerd(machine: Machine) -> str:
     """containerd 2.x: pods by runc, images named localhost/... from the cluster's registry."""
     # Without CAP_SYS_RESOURCE nothing may get a lower OOM score than its parent, and every sandbox would fail.
     restrict = str(not machine.may_lower_oom_score).lower()
-    unused = ("snapshotter.v1.btrfs", "snapshotter.v1.zfs", "snapshotter.v1.devmapper", "snapshotter.v1.blockfile")
-    unused += ("snapshotter.v1.native", "snapshotter.v1.erofs", "internal.v1.opt", "nri.v1.nri")
-    disabled = ", ".join(f'"io.containerd.{name}"' for name in unused)
+    snapshotters = (f"snapshotter.v1.{name}" for name in ("btrfs", "zfs", "devmapper", "blockfile", "native", "erofs"))
+    disabled = ", ".join(f'"io.containerd.{name}"' for name in (*snapshotters, "internal.v1.opt", "nri.v1.nri"))
     return f"""\
 version = 3
 disabled_plugins = [{disabled}]

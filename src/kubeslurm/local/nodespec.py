@@ -76,7 +76,10 @@ def parse(spec: str) -> Group:
     """One `--node` value."""
     prefix, _, rest = spec.partition(":")
     check_name(prefix, "node")
-    count, labels, taints, resources = 1, {}, [], {}
+    count = 1
+    labels: dict[str, str] = {}
+    taints: list[Taint] = []
+    resources: dict[str, str] = {}
     for item in filter(None, rest.split(",")):
         field, _, value = item.partition("=")
         match field:

@@ -7,8 +7,8 @@ from rich.table import Table
 from kubeslurm.local import network
 from kubeslurm.local.control import Reply
 from kubeslurm.local.progress import spoken
-from kubeslurm.local.readiness import Reached, log_name, tail
-from kubeslurm.local.state import ClusterSpec
+from kubeslurm.local.readiness import log_name, tail
+from kubeslurm.local.state import ClusterSpec, Reached
 
 _COLOURS = {"running": "green", "done": "green", "restarting": "red", "stopped": "yellow"}
 

@@ -45,7 +45,7 @@ def serves(kind: Kind[Any]) -> tuple[Rule, ...]:
     """The kind a controller is for: finalizers by patch, its status, and being named as an owner that blocks."""
     return (
         on(kind, "get", "list", "watch", "patch"),
-        on(kind, "get", "patch", sub="status"),
+        on(kind, "patch", sub="status"),
         on(kind, "update", sub="finalizers"),
     )
 
@@ -65,6 +65,12 @@ NEEDS: Mapping[str, tuple[Rule, ...]] = {
         on(kinds.POD, "list", "watch", "create", "patch", "delete"),
         on(kinds.SERVICE_MONITOR, "get", "create", "patch", "delete"),
     ),
+    "loginset": (
+        *serves(kinds.LOGINSET),
+        *sees(kinds.CONTROLLER, kinds.POD),
+        *keeps(kinds.CONFIGMAP, kinds.DEPLOYMENT, kinds.SECRET, kinds.SERVICE),
+        on(kinds.POD, "get", sub="log"),
+    ),
     "restapi": (
         *serves(kinds.RESTAPI),
         *sees(kinds.CONTROLLER, kinds.NODESET, kinds.SECRET, kinds.POD),
@@ -77,9 +83,9 @@ NEEDS: Mapping[str, tuple[Rule, ...]] = {
         *sees(kinds.CONTROLLER, kinds.SECRET, kinds.NODE),
         *keeps(kinds.CONFIGMAP, kinds.POD_DISRUPTION_BUDGET, kinds.SERVICE),
         on(kinds.POD, "get", "list", "watch", "create", "patch", "delete"),
-        on(kinds.POD, "get", "patch", sub="status"),
+        on(kinds.POD, "patch", sub="status"),
         on(kinds.CONTROLLER_REVISION, "list", "watch", "create", "patch", "delete"),
-        on(kinds.PERSISTENT_VOLUME_CLAIM, "list", "watch", "create", "patch", "delete"),
+        on(kinds.PERSISTENT_VOLUME_CLAIM, "create", "patch"),
     ),
     "events": (on(kinds.EVENT, "create", "patch"),),
 }

@@ -26,6 +26,7 @@ from kubeslurm.operator.rivals import LEASE_NAME, Rivals
 from kubeslurm.operator.settings import OperatorSettings
 from kubeslurm.reconcile.accounting import AccountingReconciler
 from kubeslurm.reconcile.controller import ControllerReconciler
+from kubeslurm.reconcile.loginset import LoginSetReconciler
 from kubeslurm.reconcile.nodeset import NodeSetReconciler
 from kubeslurm.reconcile.restapi import RestApiReconciler
 from kubeslurm.reconcile.slurm import SlurmReconciler
@@ -60,6 +61,7 @@ def parts(settings: OperatorSettings) -> tuple[Part, ...]:
     return (
         Part("accounting", AccountingReconciler, settings.accounting_workers),
         Part("controller", ControllerReconciler, settings.controller_workers),
+        Part("loginset", partial(LoginSetReconciler, domain=settings.cluster_domain), settings.loginset_workers),
         Part("restapi", RestApiReconciler, settings.restapi_workers),
         Part("slurm", SlurmReconciler, settings.slurmclient_workers),
         Part("token", TokenReconciler, settings.token_workers),
@@ -75,7 +77,7 @@ class Operator:
         fence = Fence() if settings.leader_elect else None
         self.connection = Connection(connect(kubeconfig(settings)), fence=fence)
         self.caches = Caches(self.connection, namespaces=settings.namespaces)
-        self.clusters = Clusters()
+        self.clusters = Clusters(admit=fence.admit if fence else None)
         self.events = Events(self.connection)
         own = Key(settings.lease_namespace, LEASE_NAME)
         self.leader = self._leader(fence, own, settings.pod_name) if fence else None

@@ -32,9 +32,10 @@ MEMORY = 45
 class AccountingReconciler:
     """One pass: look, apply configuration, Service and StatefulSet, report."""
 
-    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, events: Events) -> None:
+    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, _events: Events) -> None:
         self.kube = kube
         self.caches = caches
+        self._settings: dict[Key, tuple[str, tuple[str, ...]]] = {}
         references.index(caches)
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -55,6 +56,7 @@ class AccountingReconciler:
             blocked=blocked[0] if blocked else None,
             pod=pod,
             log=await self._log(pod),
+            settings=await self._complaints(pod),
             held_by=self._holders(accounting) if accounting.deleting else (),
             now=datetime.now(UTC),
         )
@@ -88,6 +90,18 @@ class AccountingReconciler:
         if pod is None or container is None or container.state.running is None:
             return ""
         return await logs.recent(self.kube, Key(*pod.key), names.SLURMDBD, seconds=MEMORY)
+
+    async def _complaints(self, pod: Pod | None) -> tuple[str, ...]:
+        """Slurmdbd looks at the database's settings once, when it starts: so do we, once per container."""
+        container = pod.container_status(names.SLURMDBD) if pod and pod.ready else None
+        if pod is None or container is None:
+            return ()
+        key = Key(*pod.key)
+        known, found = self._settings.get(key, ("", ()))
+        if known != container.containerID:
+            found = report.complaints(await logs.beginning(self.kube, key, names.SLURMDBD))
+            self._settings[key] = (container.containerID, found)
+        return found
 
     def _holders(self, accounting: Accounting) -> tuple[str, ...]:
         """The clusters with NodeSets whose last jobs are still to be recorded."""

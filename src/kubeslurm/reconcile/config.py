@@ -1,6 +1,5 @@
 """Decides which configuration is mounted: a wanted one is tried first, and only one that passed gets in."""
 
-import time
 from collections.abc import Callable, Mapping
 
 import msgspec
@@ -8,6 +7,7 @@ import msgspec
 from kubeslurm.api.controller import Controller
 from kubeslurm.api.kinds import CONFIGMAP, POD
 from kubeslurm.api.resource import Resource
+from kubeslurm.api.views import ConfigMap
 from kubeslurm.build import controller as build
 from kubeslurm.build import digest, names
 from kubeslurm.build import trial as build_trial
@@ -31,24 +31,26 @@ class Mounted(msgspec.Struct, frozen=True):
     check: Check
     wanted: str
     live: str
+    repaired: bool = False  # somebody had edited it
 
 
 class ConfigGate:
     """The one way into slurmctld's /etc/slurm."""
 
-    def __init__(self, kube: Kube, caches: Caches, events: Events, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kube: Kube, caches: Caches, events: Events, clock: Callable[[], float]) -> None:
         self._kube = kube
         self._events = events
         self._clock = clock
         self._pods = caches.store(POD)
         self._configmaps = caches.store(CONFIGMAP)
         self._untried: dict[Key, float] = {}
+        self._good: dict[Key, Mapping[str, str]] = {}
         self._pods.add_index(BY_TRIAL, _tried_for)
         self._configmaps.add_index(BY_TRIAL, _tried_for)
 
     async def admit(self, controller: Controller, files: Mapping[str, str]) -> Mounted:
         """Tries the files if they are new, and mounts them if they passed."""
-        wanted, live = digest.of_files(files), self.live(controller)
+        wanted, live, edited = digest.of_files(files), self.live(controller), self._is_edited(controller)
         # What only slurmrestd reads needs no trial, and for a slurmctld elsewhere there is none of ours to try it.
         check = Check(Verdict.PROMOTE) if controller.spec.external else self._judge(controller, files, wanted, live)
         match check.verdict:
@@ -61,22 +63,38 @@ class ConfigGate:
                 live = wanted
             case Verdict.REFUSED:
                 self._events.warning(controller, "ConfigRefused", check.message)
+        if live != wanted and (good := self._accepted(controller)):
+            await self._kube.apply(build.configmap(controller, good, live))
         await self._clear_trials(controller, self._kept_trial(controller, check, wanted))
-        return Mounted(check, wanted, live)
+        return Mounted(check, wanted, live, edited)
 
     def untouched(self, controller: Controller) -> Mounted:
         """What is mounted, when nothing can be said about what is wanted."""
         return Mounted(Check(Verdict.ACCEPTED), "", self.live(controller))
 
     def live(self, controller: Controller) -> str:
-        """Digest of the files in the mounted ConfigMap; empty while there is none."""
-        found = self._configmaps.get(Key(controller.namespace, names.config(controller.name)))
-        return digest.of_files(found.data) if found else ""
+        """Digest of the configuration that was accepted last; empty while there is none."""
+        found = self._mounted(controller)
+        return found.metadata.annotations.get(names.CONFIG_LIVE) or digest.of_files(found.data) if found else ""
 
     def live_conf(self, controller: Controller) -> str:
-        """The slurm.conf that is mounted now."""
-        found = self._configmaps.get(Key(controller.namespace, names.config(controller.name)))
-        return found.data.get(SLURM_CONF, "") if found else ""
+        """The slurm.conf that was accepted last; empty when it is not known."""
+        return self._accepted(controller).get(SLURM_CONF, "")
+
+    def _accepted(self, controller: Controller) -> Mapping[str, str]:
+        """The files that were accepted last, also while somebody's edit of the ConfigMap is being undone."""
+        key, found, live = Key(*controller.key), self._mounted(controller), self.live(controller)
+        if found is not None and not self._is_edited(controller):
+            self._good[key] = found.data
+        good = self._good.get(key, {})
+        return good if good and digest.of_files(good) == live else {}
+
+    def _is_edited(self, controller: Controller) -> bool:
+        found = self._mounted(controller)
+        return found is not None and digest.of_files(found.data) != self.live(controller)
+
+    def _mounted(self, controller: Controller) -> ConfigMap | None:
+        return self._configmaps.get(Key(controller.namespace, names.config(controller.name)))
 
     def _judge(self, controller: Controller, files: Mapping[str, str], wanted: str, live: str) -> Check:
         pod = self._pods.get(Key(controller.namespace, names.config_trial(controller.name, wanted)))

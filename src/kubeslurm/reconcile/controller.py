@@ -1,13 +1,14 @@
 """Controller: keeps one cluster's slurmctld, its address and its configuration as declared."""
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.controller import Controller
-from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, NODESET, POD, SECRET, SERVICE, STATEFULSET
+from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, NODE, NODESET, POD, SECRET, SERVICE, STATEFULSET
 from kubeslurm.api.resource import Resource
-from kubeslurm.api.views import ConfigMap, Pod, Secret
+from kubeslurm.api.views import ConfigMap, Node, Pod, Secret
 from kubeslurm.build import controller as build
 from kubeslurm.build import names
 from kubeslurm.build.adoption import settled
@@ -20,10 +21,11 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
 from kubeslurm.reconcile import references, status
-from kubeslurm.reconcile.config import ConfigGate
-from kubeslurm.reconcile.delivery import Courier
+from kubeslurm.reconcile.config import ConfigGate, Mounted
+from kubeslurm.reconcile.delivery import Arrival, Courier
 from kubeslurm.reconcile.monitor import Monitors
 from kubeslurm.reconcile.observation import Observed, observe, restart_hash
+from kubeslurm.reconcile.rescue import rescue
 from kubeslurm.report import controller as report
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
@@ -32,12 +34,20 @@ from kubeslurm.slurm.errors import SlurmError
 class ControllerReconciler:
     """One pass: look, check the configuration, apply the objects, deliver the configuration, report."""
 
-    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, events: Events) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        caches: Caches,
+        clusters: Clusters,
+        events: Events,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.kube = kube
         self.caches = caches
         self.clusters = clusters
-        self.gate = ConfigGate(kube, caches, events)
-        self.courier = Courier(kube, events)
+        self.events = events
+        self.gate = ConfigGate(kube, caches, events, clock)
+        self.courier = Courier(kube, events, clock)
         self.monitors = Monitors(kube)
         self._versions: dict[Key, tuple[str, str]] = {}
         references.index(caches)
@@ -53,16 +63,25 @@ class ControllerReconciler:
             controller = await self.kube.add_finalizer(CONTROLLER, controller, names.FINALIZER)
 
         seen = observe(self.caches, controller, self.gate.live_conf(controller))
-        slurm = self.clusters.of(key)
+        await rescue(self.kube, self.caches, self.events, controller, seen.pod)
 
         # A configuration reaches the mounted ConfigMap only through this gate.
         config = self.gate.untouched(controller)
         if seen.sources is not None:
             config = await self.gate.admit(controller, files(seen.sources))
             await self._apply(controller, seen, config.live)
+        if config.repaired and seen.pod is not None:
+            await self.courier.refresh(seen.pod)
         conf = self.gate.live_conf(controller)
-        arrival = await self.courier.deliver(controller, config.live, conf, seen.pod, slurm)
+        arrival = await self.courier.deliver(controller, config.live, conf, seen.pod, self.clusters.of(key))
 
+        await self._report(controller, seen, config, arrival)
+        pause = TRIAL_PAUSE if config.check.verdict is Verdict.UNTRIED else arrival.again
+        return Requeue(after=pause) if pause is not None else None
+
+    async def _report(self, controller: Controller, seen: Observed, config: Mounted, arrival: Arrival) -> None:
+        key = Key(*controller.key)
+        slurm = self.clusters.of(key)
         found = report.Seen(
             check=config.check,
             wanted=config.wanted,
@@ -73,28 +92,24 @@ class ControllerReconciler:
             pod=seen.pod,
             reachable=slurm is not None and slurm.snapshot.fresh(),
             restapis=seen.restapis,
+            accounting_awaited=seen.accounting_awaited,
             version=await self._version(key, seen.pod, slurm),
             nodes=len(slurm.snapshot.store) if slurm else controller.status.nodes,
             nodesets=seen.nodesets,
             now=datetime.now(UTC),
         )
         await status.write(self.kube, CONTROLLER, controller, report.status(controller, found))
-        pause = TRIAL_PAUSE if config.check.verdict is Verdict.UNTRIED else arrival.again
-        return Requeue(after=pause) if pause is not None else None
 
     async def _apply(self, controller: Controller, seen: Observed, live: str) -> None:
         await self.monitors.keep(controller)
         if controller.spec.external:
             return
         await self.kube.apply(build.service(controller))
-        if live:
-            # Made only once there is a checked configuration to mount; the stamp is that of the very files it mounts.
-            stamps = build.Stamps(
-                slurm_key=seen.stamps.slurm_key,
-                jwt_key=seen.stamps.jwt_key,
-                restart=restart_hash(self.gate.live_conf(controller)),
-            )
-            current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
+        current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
+        conf = self.gate.live_conf(controller)
+        # Made only once there is a checked configuration to mount, and a database to register the new cluster in.
+        if live and conf and (current is not None or not seen.accounting_awaited):
+            stamps = build.Stamps(seen.stamps.slurm_key, seen.stamps.jwt_key, restart_hash(conf))
             await self.kube.apply(settled(build.statefulset(controller, stamps), current))
 
     async def _released(self, controller: Controller) -> bool:
@@ -128,9 +143,18 @@ class ControllerReconciler:
         workers.watch(self.caches.store(SECRET), self._of_secret)
         workers.watch(self.caches.store(CONFIGMAP), self._of_configmap)
         workers.watch(self.caches.store(POD), _of_pod)
+        workers.watch(self.caches.store(NODE), self._of_node)
         workers.watch(self.caches.store(SERVICE), references.owner(CONTROLLER))
         workers.watch(self.caches.store(STATEFULSET), references.owner(CONTROLLER))
         self.clusters.on_start(lambda cluster: _follow(workers, cluster))
+
+    def _of_node(self, node: Node) -> Iterable[Key]:
+        if node.ready and not node.spec.taints and Key("", node.name) in self.caches.store(NODE):
+            return  # a heartbeat of a healthy node
+        for controller in self.caches.store(CONTROLLER):
+            pod = self.caches.store(POD).get(Key(controller.namespace, names.controller_pod(controller.name)))
+            if pod is not None and pod.spec.nodeName == node.name:
+                yield Key(*controller.key)
 
     def _of_accounting(self, accounting: Accounting) -> Iterable[Key]:
         for controller in self._in_namespace(accounting):

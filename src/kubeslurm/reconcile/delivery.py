@@ -1,7 +1,8 @@
 """Brings the mounted configuration into the running slurmctld and its workers, and sees that it arrived."""
 
-import time
+import asyncio
 from collections.abc import Callable
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -20,6 +21,7 @@ from kubeslurm.slurm.errors import SlurmError
 
 # Workers that do not follow within this time are named, and waited for no longer.
 WORKERS_DEADLINE = 10.0
+QUESTION_DEADLINE = 3.0
 
 
 class Course(msgspec.Struct):
@@ -29,6 +31,8 @@ class Course(msgspec.Struct):
     uid: str
     touched_at: float | None = None
     reconfigured_at: float | None = None
+    attempts: int = 0
+    read_at: float | None = None  # when slurmctld was first seen to have read it
     before: proof.Running | None = None
     trouble: str = ""
 
@@ -44,7 +48,7 @@ class Arrival(msgspec.Struct, frozen=True):
 class Courier:
     """Delivers by touching the pod, which makes the kubelet refresh its files, and by a reconfigure."""
 
-    def __init__(self, kube: Kube, events: Events, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kube: Kube, events: Events, clock: Callable[[], float]) -> None:
         self._kube = kube
         self._events = events
         self._clock = clock
@@ -56,12 +60,18 @@ class Courier:
         """Takes the next step, if one is due."""
         if controller.spec.external:
             return Arrival(Delivery.DONE)
-        if not live or pod is None:
+        if not live or not slurm_conf or pod is None:
             return Arrival(Delivery.AWAIT_POD)
         course = self._course(controller, live, pod)
         reachable = slurm is not None and slurm.snapshot.fresh()
         proven = slurm is not None and reachable and await self._proven(slurm, course, slurm_conf)
-        progress = decide.Progress(self._since(course.touched_at), self._since(course.reconfigured_at), proven)
+        progress = decide.Progress(
+            since_touch=self._since(course.touched_at),
+            since_reconfigure=self._since(course.reconfigured_at),
+            attempts=course.attempts,
+            read=course.read_at is not None,
+            proven=proven,
+        )
         step = decide.deliver(live, _facts(pod), controller.status.configHash, progress, reachable=reachable)
         match step:
             case Delivery.TOUCH:
@@ -75,6 +85,10 @@ class Courier:
                 step = Delivery.DONE
         return Arrival(step, course.trouble, self._again(course, step))
 
+    async def refresh(self, pod: Pod) -> None:
+        """Makes the kubelet write the files anew, after an edit of the ConfigMap was undone."""
+        await self._annotate(pod, names.CONFIG_REFRESHED, datetime.now(UTC).isoformat(timespec="seconds"))
+
     def forget(self, key: Key) -> None:
         self._courses.pop(key, None)
 
@@ -87,29 +101,34 @@ class Courier:
 
     async def _reconfigure(self, slurm: SlurmCluster, course: Course) -> None:
         try:
-            course.before = proof.Running.of(await slurm.client.conf())
+            # Asked first because it answers at once or not at all; a reconfigure of a large cluster takes its time.
+            async with asyncio.timeout(QUESTION_DEADLINE):
+                course.before = proof.Running.of(await slurm.client.conf())
             await slurm.client.reconfigure()
             course.trouble = ""
-        except SlurmError as error:
+        except (SlurmError, TimeoutError) as error:
             # A foreground slurmctld may drop the connection while it re-reads its files; the proof decides.
-            course.trouble = str(error)
+            course.trouble = str(error) or "slurmrestd does not answer"
         course.reconfigured_at = self._clock()
+        course.attempts += 1
 
     async def _proven(self, slurm: SlurmCluster, course: Course, slurm_conf: str) -> bool:
         """Whether slurmctld has read these files, and the workers have followed or had their time to."""
         if course.reconfigured_at is None:
             return False
         try:
-            now = proof.Running.of(await slurm.client.conf())
-            if now is None:
-                return any(ping.responding for ping in await slurm.client.ping())
-        except SlurmError:
+            async with asyncio.timeout(QUESTION_DEADLINE):
+                now = proof.Running.of(await slurm.client.conf())
+                if now is None:
+                    return any(ping.responding for ping in await slurm.client.ping())
+        except (SlurmError, TimeoutError):
             return False
-        if not proof.has_read(proof.checksum(slurm_conf), course.before, now):
+        if course.read_at is None and not proof.has_read(proof.checksum(slurm_conf), course.before, now):
             return False
-        course.trouble = ""
+        # From here on only workers are waited for: another reconfigure would restart them all for the sake of one.
+        course.read_at = self._clock() if course.read_at is None else course.read_at
         late = proof.laggards(slurm.snapshot.store, now.read_at)
-        if late and (self._since(course.reconfigured_at) or 0.0) < WORKERS_DEADLINE:
+        if late and self._clock() - course.read_at < WORKERS_DEADLINE:
             return False
         course.trouble = f"workers that did not take it over: {', '.join(late[:10])}" if late else ""
         return True

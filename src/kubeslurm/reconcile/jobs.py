@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from kubeslurm.engine.key import Key
+from kubeslurm.reconcile import crowd
 from kubeslurm.slurm import hostlist
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.models import Job
@@ -15,16 +16,16 @@ from kubeslurm.slurm.models import Job
 EVERY = 5.0
 # A running job's limit may be changed, so even an old acquaintance is asked again now and then.
 REREAD = 300.0
-AT_ONCE = 64
+AT_ONCE = 256
 FOREVER = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 ON_NODES = frozenset({"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT"})
 
 
 class Entry(msgspec.Struct):
-    """A job as it was last read, with its nodes spelt out."""
+    """A job as it was last read, with its nodes spelt out; None when they could not be read."""
 
     job: Job
-    nodes: frozenset[str]
+    nodes: frozenset[str] | None
     read_at: float
 
 
@@ -35,6 +36,8 @@ class Ledger:
         self._slurm = slurm
         self._clock = clock
         self._entries: dict[int, Entry] = {}
+        self._suspended: frozenset[int] = frozenset()
+        self._ended: set[int] = set()  # listed as running, and over when read a moment later
         self._asked_at = float("-inf")
         self._lock = asyncio.Lock()
         self.complete = False
@@ -47,31 +50,67 @@ class Ledger:
                 return
             states = await self._slurm.client.jobs_state()
             running = {each.job_id for each in states if not ON_NODES.isdisjoint(each.state)}
+            self._suspended = frozenset(each.job_id for each in states if "SUSPENDED" in each.state)
+            self._ended.clear()
             self._entries = {number: entry for number, entry in self._entries.items() if number in running}
-            due = [number for number in sorted(running) if self._is_due(number, now)]
-            for number in due[:AT_ONCE]:
-                job = await self._slurm.client.job(number)
-                if job is not None:
-                    self._entries[number] = Entry(job, frozenset(hostlist.expand(job.nodes)), now)
-            self.complete = len(due) <= AT_ONCE
+            # Suspended ones first: they are the jobs that a node does not show.
+            due = sorted((number for number in running if self._is_due(number, now)), key=self._urgency)
+            await crowd.each(due[:AT_ONCE], lambda number: self._read(number, now))
+            unread = any(entry.nodes is None for entry in self._entries.values())
+            self.complete = len(due) <= AT_ONCE and not unread and self._entries.keys() >= running - self._ended
             self._asked_at = now if self.complete else float("-inf")
 
     def on(self, node: str) -> list[Job]:
         """The jobs that hold a node."""
-        return [entry.job for entry in self._entries.values() if node in entry.nodes]
+        return [entry.job for entry in self._entries.values() if entry.nodes is not None and node in entry.nodes]
+
+    def hidden(self, node: str) -> str:
+        """Why the node may hold a job that its state does not show; empty when it certainly does not.
+
+        slurmctld shows a node as idle while the only jobs there are suspended, though their processes are still alive.
+        """
+        for number in self._suspended - self._ended:
+            entry = self._entries.get(number)
+            if entry is None or entry.nodes is None:
+                return f"job {number} is suspended, and it is not known where"
+            if node in entry.nodes:
+                return f"job {number} is suspended on node {node}"
+        return ""
 
     def deadlines(self, nodes: Iterable[str]) -> dict[str, str]:
         """When the last job on each node must have ended, for nodes that have one."""
         wanted = frozenset(nodes)
         ends: dict[str, datetime] = {}
         for entry in self._entries.values():
-            for node in entry.nodes & wanted:
+            for node in (entry.nodes or frozenset()) & wanted:
                 ends[node] = max(ends.get(node, _end(entry.job)), _end(entry.job))
         return {node: end.strftime("%Y-%m-%dT%H:%M:%SZ") for node, end in ends.items()}
+
+    async def still_on(self, job_id: int, node: str) -> Job | None:
+        """The job as it is now, if it still holds the node: before an act that ends it, memory is not good enough."""
+        await self._read(job_id, self._clock())
+        entry = self._entries.get(job_id)
+        return entry.job if entry is not None and entry.nodes is not None and node in entry.nodes else None
+
+    async def _read(self, number: int, now: float) -> None:
+        job = await self._slurm.client.job(number)
+        self._ended.discard(number)
+        if job is None or ON_NODES.isdisjoint(job.job_state):
+            self._entries.pop(number, None)
+            self._ended.add(number)
+            return
+        try:
+            nodes: frozenset[str] | None = frozenset(hostlist.expand(job.nodes))
+        except ValueError:
+            nodes = None
+        self._entries[number] = Entry(job, nodes, now)
 
     def _is_due(self, number: int, now: float) -> bool:
         entry = self._entries.get(number)
         return entry is None or not entry.nodes or now - entry.read_at >= REREAD
+
+    def _urgency(self, number: int) -> tuple[bool, int]:
+        return (number not in self._suspended, number)
 
 
 class Ledgers:
@@ -86,11 +125,6 @@ class Ledgers:
         if known is None or known[0] is not slurm:
             known = self._ledgers[slurm.key] = (slurm, Ledger(slurm, self._clock))
         return known[1]
-
-
-def started_at(job: Job) -> datetime | None:
-    seconds = job.start_time.value
-    return datetime.fromtimestamp(seconds, UTC) if seconds else None
 
 
 def _end(job: Job) -> datetime:

@@ -7,7 +7,7 @@ from kubeslurm.api.controller import Controller
 from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD, SECRET
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import names
-from kubeslurm.decide.plan import decide
+from kubeslurm.decide.plan import Plan, decide
 from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
@@ -23,6 +23,7 @@ from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.models import Node
 
 SOON, LATER = 5.0, 60.0
+ORPHAN = "orphan"  # the finalizer behind --cascade=orphan
 
 
 class NodeSetReconciler:
@@ -43,40 +44,51 @@ class NodeSetReconciler:
         self.clusters = clusters
         self.observer = Observer(caches, clusters)
         self.watched_conditions = frozenset(watched_conditions)
-        self.pods = Pods(kube, events, self.watched_conditions, domain)
+        self.pods = Pods(kube, events, self.watched_conditions, domain, self.observer.is_taken)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         nodeset = self.caches.store(NODESET).get(key)
         if nodeset is None:
             return None  # gone: its finalizer was released when the last pod was
 
+        if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
+            return await self.release(nodeset)  # the user keeps the pods
         view = self.observer.view(nodeset)
         controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))
+        if nodeset.deleting and self.is_over(view):
+            return await self.release(nodeset)
         if controller is None and not nodeset.deleting:
             return await self.blocked(nodeset, view)
         if not nodeset.deleting:
             nodeset = await self.kube.add_finalizer(NODESET, nodeset, names.FINALIZER)
 
         plan = decide(nodeset, view.seen, self.pods.policy(nodeset, view))
+        troubles = await self.act(controller, nodeset, view, plan)
 
-        if controller is not None:
-            await self.pods.prepare(nodeset, self.siblings(nodeset), view)
-        # Slurm learns first: a node must be drained before its pod may go, and rid of its old record before a new one.
-        troubles = await self.pods.mark(nodeset, view, plan)
-        troubles += await self.pods.tell_slurm(nodeset, view, plan)
+        seen = self.observer.view(nodeset).seen  # as it is after our own writes
+        tree = report.status(nodeset, seen, plan, troubles, view.revision.collisions)
+        await status.write(self.kube, NODESET, nodeset, tree)
+        return Requeue(after=SOON if plan.is_waiting or troubles.errors or nodeset.deleting else LATER)
+
+    async def act(self, controller: Controller | None, nodeset: NodeSet, view: View, plan: Plan) -> Troubles:
+        """Carries out the plan in the one safe order; what fails for one worker is told and holds up no other.
+
+        Slurm learns first: a node must be drained before its pod may go, and rid of its old record before a new one.
+        """
+        errors: tuple[str, ...] = ()
+        if controller is not None and not nodeset.deleting:
+            errors += await self.pods.prepare(nodeset, self.siblings(nodeset), view)
+        errors += await self.pods.mark(nodeset, view, plan)
+        errors += await self.pods.tell_slurm(nodeset, view, plan)
         outcome = await self.pods.remove(nodeset, view, plan)
         if controller is not None:
-            troubles += await self.pods.create(controller, nodeset, view, plan)
+            errors += await self.pods.create(controller, nodeset, view, plan)
+        return Troubles(slurm=view.failure, refused=outcome.refused, errors=(*errors, *outcome.errors))
 
-        if nodeset.deleting and self.is_over(view):
-            await self.kube.remove_finalizer(NODESET, nodeset, names.FINALIZER)
-            return None
-        told = Troubles(slurm=view.failure, refused=outcome.refused, errors=(*troubles, *outcome.errors))
-        seen = self.observer.view(nodeset).seen  # as it is after our own writes
-        await status.write(
-            self.kube, NODESET, nodeset, report.status(nodeset, seen, plan, told, view.revision.collisions)
-        )
-        return Requeue(after=SOON if plan.is_waiting or told.errors else LATER)
+    async def release(self, nodeset: NodeSet) -> Requeue | None:
+        """Lets the deletion of the NodeSet go on."""
+        await self.kube.remove_finalizer(NODESET, nodeset, names.FINALIZER)
+        return None
 
     async def blocked(self, nodeset: NodeSet, view: View) -> Requeue:
         name = nodeset.spec.controllerRef.name

@@ -26,6 +26,15 @@ class Observed(msgspec.Struct, frozen=True):
     nodesets: int
     restapis: int
 
+    @property
+    def accounting_awaited(self) -> str:
+        """The Accounting that is not ready yet; slurmctld registers its cluster there when it first starts."""
+        accounting = self.sources.accounting if self.sources else None
+        if accounting is None or accounting.spec.external:
+            return ""
+        ready = any(each.type == "Ready" and each.status == "True" for each in accounting.status.conditions)
+        return "" if ready else accounting.name
+
 
 def observe(caches: Caches, controller: Controller, live: str) -> Observed:
     """Reads everything a pass goes by; `live` is the slurm.conf that is mounted now."""
@@ -39,7 +48,6 @@ def observe(caches: Caches, controller: Controller, live: str) -> Observed:
         stamps=Stamps(
             slurm_key=digest.of_values(references.data_of(slurm_key)),
             jwt_key=digest.of_values(references.data_of(jwt_key)),
-            restart=restart_hash(live),
         ),
         missing=missing,
         pod=caches.store(POD).get(Key(controller.namespace, names.controller_pod(controller.name))),

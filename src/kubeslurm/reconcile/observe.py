@@ -9,11 +9,12 @@ import msgspec
 from kubeslurm.api import views
 from kubeslurm.api.kinds import CONTROLLER, CONTROLLER_REVISION, NODE, NODESET, POD
 from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.build import digest, names, revision, slurmd_conf
+from kubeslurm.build import digest, identity, names, revision, slurmd_conf
 from kubeslurm.build.worker import EMPTY_HASH, SshHashes
 from kubeslurm.decide import health
-from kubeslurm.decide.facts import PodInfo, Seen, Worker
+from kubeslurm.decide.facts import EPOCH, PodInfo, Seen, Worker
 from kubeslurm.engine.key import Key
+from kubeslurm.engine.store import Store
 from kubeslurm.kube.caches import Caches
 from kubeslurm.reconcile import references
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
@@ -21,6 +22,7 @@ from kubeslurm.slurm.models import Node
 
 BY_OWNER = "nodeset"
 BY_SLURM_NAME = "slurm-node"
+BY_CLUSTER = "cluster"
 BY_NODE = "kubernetes-node"
 BY_POD_INFO = "pod-info"
 BY_FEATURE = "feature"
@@ -44,9 +46,13 @@ class Observer:
         self._caches = caches
         self._clusters = clusters
         self._clock = clock
+        self._workers: dict[str, Worker] = {}
+        self._missing: dict[tuple[str, str], float] = {}  # since when a running slurmd has no node in Slurm
         pods = caches.store(POD)
+        pods.subscribe(self._forget)
         pods.add_index(BY_OWNER, owner)
         pods.add_index(BY_SLURM_NAME, slurm_names)
+        pods.add_index(BY_CLUSTER, _cluster)
         pods.add_index(BY_NODE, lambda pod: (pod.spec.nodeName,) if pod.spec.nodeName and owner(pod) else ())
         caches.store(CONTROLLER_REVISION).add_index(BY_OWNER, owner)
         clusters.on_start(_index)
@@ -58,10 +64,8 @@ class Observer:
         pods = self._pods(nodeset)
         nodes, hosts = slurm.snapshot.store if slurm else None, self._caches.store(NODE)
         workers = tuple(
-            Worker(
-                pod=pod,
-                node=nodes.get(name) if nodes and known and (name := Worker(pod=pod).slurm_name) else None,
-                host=hosts.get(Key("", pod.spec.nodeName)) if pod.spec.nodeName else None,
+            self._worker(
+                pod, nodes if known else None, hosts.get(Key("", pod.spec.nodeName)) if pod.spec.nodeName else None
             )
             for pod in pods
         )
@@ -73,10 +77,42 @@ class Observer:
             now=datetime.now(UTC),
             known=known,
             records=self._records(nodeset, workers, slurm) if slurm and known else (),
-            hosts=tuple(hosts) if nodeset.spec.scalingMode == "DaemonSet" or nodeset.spec.pinToNode else (),
+            hosts=tuple(hosts) if _needs_hosts(nodeset) else (),
+            amnesia=self._amnesia(nodeset, workers, slurm) if slurm and known else False,
+            shared=self._shared(nodeset, workers),
             stale=frozenset(worker.name for worker in workers if _ssh_differs(nodeset, worker, ssh)),
         )
         return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, ssh)
+
+    def _worker(self, pod: views.Pod, nodes: Store[str, Node] | None, host: views.Node | None) -> Worker:
+        """The worker of the last pass if nothing about it has changed: what it has worked out is worth keeping."""
+        last = self._workers.get(pod.metadata.uid)
+        name = last.slurm_name if last is not None and last.pod is pod else Worker(pod=pod).slurm_name
+        node = nodes.get(name) if nodes is not None and name and self._holds_name(pod, name) else None
+        if last is None or last.pod is not pod or last.node is not node or last.host is not host:
+            last = self._workers[pod.metadata.uid] = Worker(pod=pod, node=node, host=host)
+        return last
+
+    def _holds_name(self, pod: views.Pod, name: str) -> bool:
+        """Whether the Slurm node of its name is this pod's: of several pods that claim it, the oldest has it."""
+        pods, claim = self._caches.store(POD), f"{pod.namespace}/{pod.metadata.labels.get(names.LABEL_CLUSTER)}/{name}"
+        if pods.count(BY_SLURM_NAME, claim) < 2:
+            return True
+        return min(pods.by(BY_SLURM_NAME, claim), key=_age).metadata.uid == pod.metadata.uid
+
+    def is_taken(self, nodeset: NodeSet, slurm_name: str) -> bool:
+        """Whether a pod, of whatever NodeSet, claims the Slurm name already."""
+        return bool(slurm_name) and self._claims(nodeset, slurm_name) > 0
+
+    def _claims(self, nodeset: NodeSet, slurm_name: str) -> int:
+        cluster = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}"
+        return self._caches.store(POD).count(BY_SLURM_NAME, f"{cluster}/{slurm_name}")
+
+    def _forget(self, _key: Key, old: views.Pod | None, new: views.Pod | None) -> None:
+        if new is None and old is not None:
+            self._workers.pop(old.metadata.uid, None)
+            for slot in [slot for slot in self._missing if slot[0] == old.metadata.uid]:
+                del self._missing[slot]
 
     def _pods(self, nodeset: NodeSet) -> list[views.Pod]:
         pods = self._caches.store(POD).by(BY_OWNER, f"{nodeset.namespace}/{nodeset.name}")
@@ -88,25 +124,42 @@ class Observer:
 
     def _records(self, nodeset: NodeSet, workers: Iterable[Worker], slurm: SlurmCluster) -> tuple[Node, ...]:
         """Slurm nodes of this NodeSet without a pod, told by their comment; one without any, by name and silence."""
-        served = {worker.slurm_name for worker in workers}
+        ended = {worker.name for worker in workers if worker.finished}
+        gone = {worker.slurm_name for worker in workers if worker.finished and not worker.terminating}
         pods, nodes = self._caches.store(POD), slurm.snapshot.store
-        named = nodes.by(BY_POD_INFO, f"{nodeset.namespace}/{nodeset.name}")
+        found = []
+        for node in nodes.by(BY_POD_INFO, f"{nodeset.namespace}/{nodeset.name}"):
+            info = PodInfo.parse(node.comment)
+            served = self._claims(nodeset, node.name) > (1 if node.name in gone else 0)
+            known = Key(nodeset.namespace, info.podName) in pods and info.podName not in ended
+            if not served and not known and health.is_of(nodeset, info, node):
+                found.append(node)
         silent = health.silent(nodeset, nodes.by(BY_FEATURE, nodeset.slurm_name))
-        return tuple(
-            node
-            for node in (*named, *silent)
-            if node.name not in served and Key(nodeset.namespace, PodInfo.parse(node.comment).podName) not in pods
-        )
+        return (*found, *(node for node in silent if not self._claims(nodeset, node.name)))
+
+    def _shared(self, nodeset: NodeSet, workers: Iterable[Worker]) -> tuple[str, ...]:
+        names = (worker.slurm_name for worker in workers)
+        return tuple(name for name in names if name and self._claims(nodeset, name) > 1)
+
+    def _amnesia(self, nodeset: NodeSet, workers: Iterable[Worker], slurm: SlurmCluster) -> bool:
+        """Judged over all workers of the cluster, and only when one of these is missing."""
+        if all(worker.node is not None for worker in workers):
+            return False
+        cluster = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}"
+        pods = [pod for pod in self._caches.store(POD).by(BY_CLUSTER, cluster) if pod.ready]
+        missing = sum(1 for pod in pods if Worker(pod=pod).slurm_name not in slurm.snapshot.store)
+        return health.amnesia(missing, len(pods), len(slurm.snapshot.store))
 
     def _absences(self, workers: Iterable[Worker], slurm: SlurmCluster | None) -> dict[str, int]:
-        if slurm is None:
-            return {}
-        now, wall = self._clock(), datetime.now(UTC)
-        found = {}
+        """Full lists in a row without the node since it was first missed here: a kubelet's clock may be off."""
+        now, found = self._clock(), {}
         for worker in workers:
-            if worker.node is None and (since := worker.started_at) is not None:
-                age = (wall - since).total_seconds()
-                found[worker.slurm_name] = slurm.snapshot.absences(worker.slurm_name, since=now - age)
+            slot = (worker.pod.metadata.uid, worker.container)
+            if slurm is None or worker.node is not None or not worker.container:
+                self._missing.pop(slot, None)
+                continue
+            since = self._missing.setdefault(slot, now)
+            found[worker.slurm_name] = slurm.snapshot.absences(worker.slurm_name, since=since)
         return found
 
     def _ssh(self, nodeset: NodeSet) -> SshHashes:
@@ -119,6 +172,20 @@ class Observer:
             sshd=digest.of_values({"sshd_config": slurmd_conf.sshd_config(ssh.extraSshdConfig).encode()}),
             sssd=digest.of_values({"sssd.conf": users}) if users else EMPTY_HASH,
         )
+
+
+def _cluster(pod: views.Pod) -> tuple[str, ...]:
+    name = pod.metadata.labels.get(names.LABEL_CLUSTER)
+    return (f"{pod.namespace}/{name}",) if name else ()
+
+
+def _age(pod: views.Pod) -> tuple[datetime, str]:
+    return (pod.metadata.creationTimestamp or EPOCH, pod.metadata.uid)
+
+
+def _needs_hosts(nodeset: NodeSet) -> bool:
+    spec = nodeset.spec
+    return spec.scalingMode == "DaemonSet" or spec.pinToNode or identity.uses_host_network(nodeset)
 
 
 def _index(cluster: SlurmCluster) -> None:
@@ -153,8 +220,9 @@ def owner(obj: views.Pod | views.ControllerRevision) -> tuple[str, ...]:
 
 def _ssh_differs(nodeset: NodeSet, worker: Worker, ssh: SshHashes) -> bool:
     """Whether the pod mounted other ssh files; pods that a predecessor made are not restarted over a digest."""
-    made_here = any(owner.kind == CONTROLLER.kind for owner in worker.pod.metadata.ownerReferences)
-    if not made_here or not (nodeset.spec.ssh and nodeset.spec.ssh.enabled):
+    if not (nodeset.spec.ssh and nodeset.spec.ssh.enabled):
+        return False
+    if not any(owner.kind == CONTROLLER.kind for owner in worker.pod.metadata.ownerReferences):
         return False
     have = worker.pod.metadata.annotations
     sssd = ssh.sssd if ssh.sssd != EMPTY_HASH else have.get(names.SSSD_CONF_HASH)  # the Secret is missing: wait for it

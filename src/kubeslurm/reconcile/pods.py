@@ -1,5 +1,6 @@
 """The acts of a NodeSet's pass, in the order in which they are safe."""
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 
@@ -11,6 +12,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import claims, identity, names, worker, workers_shared
 from kubeslurm.build.identity import Slot
+from kubeslurm.build.revision import Choice
 from kubeslurm.decide import sync
 from kubeslurm.decide.facts import Worker
 from kubeslurm.decide.placement import Fit
@@ -31,6 +33,7 @@ from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.models import NodeUpdate
 
 FIRST_REST, LONGEST_REST = 1.0, 900.0
+LEDGER_PATIENCE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
 
 
 class Rest(msgspec.Struct):
@@ -49,16 +52,18 @@ class Pods:
         events: Events,
         watched_conditions: frozenset[str],
         domain: str,
+        is_taken: Callable[[NodeSet, str], bool],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._events = events
         self._watched = watched_conditions
         self._domain = domain
+        self._is_taken = is_taken
         self._clock = clock
         self._ledgers = Ledgers(clock)
         self._nodes = SlurmNodes(kube, self._ledgers)
-        self._removal = Removal(kube, clock)
+        self._removal = Removal(kube, self._ledgers, clock)
         self._rests: dict[tuple[str, str], Rest] = {}
 
     def policy(self, nodeset: NodeSet, view: View) -> Policy:
@@ -76,17 +81,20 @@ class Pods:
             resting=frozenset(name for (owner, name), rest in self._rests.items() if owner == uid and rest.until > now),
         )
 
-    async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> None:
+    async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> tuple[str, ...]:
         """Writes what pods need before they can start, and the history of their template."""
-        for tree in workers_shared.objects(tuple(siblings) or (nodeset,), nodeset.spec.controllerRef.name):
+        wanted = workers_shared.objects(tuple(siblings) or (nodeset,), nodeset.spec.controllerRef.name)
+        ssh_config = workers_shared.ssh_config(nodeset)
+
+        async def apply(tree: Tree) -> None:
             await self._kube.apply(tree)
-        if nodeset.deleting:
-            return
-        if ssh_config := workers_shared.ssh_config(nodeset):
-            await self._kube.apply(ssh_config)
-        choice = view.revision
+
+        troubles = await crowd.each([*wanted, *([ssh_config] if ssh_config else [])], apply)
+        return troubles + await crowd.each([view.revision], lambda choice: self._write_history(nodeset, choice))
+
+    async def _write_history(self, nodeset: NodeSet, choice: Choice) -> None:
         if choice.create is not None:
-            await self._kube.create(choice.create)
+            await self._ensure(choice.create)
         if choice.renumber is not None:
             name, number = choice.renumber
             await self._kube.patch(CONTROLLER_REVISION, Key(nodeset.namespace, name), {"revision": number})
@@ -120,10 +128,10 @@ class Pods:
         if slurm is None or not view.seen.known:
             return ()
         changes = dict(plan.changes)
-        verdicts = await self._nodes.judge(slurm, plan.suspects)
+        cleared = await self._nodes.judge(slurm, plan.suspects)
         for each in plan.suspects:
-            if verdicts.get(each.name) is False:  # its jobs are younger than its slurmd: nothing was lost
-                comment = NodeUpdate(comment=sync.pod_info(nodeset, each).text)
+            if cleared.get(each.name):  # its jobs are younger than its slurmd: nothing was lost
+                comment = NodeUpdate(comment=each.info)
                 changes[each.slurm_name] = sync.merged([changes.get(each.slurm_name), comment]) or comment
         troubles = await self._nodes.update(slurm, changes)
         troubles += await self._nodes.fence_orphans(slurm, plan.records.fence)
@@ -147,6 +155,7 @@ class Pods:
                 workers=wanted,
                 slurm=view.slurm,
                 absences=view.absences,
+                amnesia=view.seen.amnesia,
                 forced=_is_forced(nodeset),
             )
         )
@@ -159,8 +168,9 @@ class Pods:
         return outcome
 
     async def create(self, controller: Controller, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
-        """Creates missing workers."""
+        """Creates missing workers; one whose Slurm name another pod claims waits until that pod is gone."""
         created: list[str] = []
+        names_taken = [slot for slot in plan.create if self._is_taken(nodeset, identity.slurm_name(nodeset, slot))]
 
         async def make(slot: Slot) -> None:
             for claim in claims.objects(nodeset, slot):
@@ -174,10 +184,10 @@ class Pods:
                 return
             created.append(str(made["metadata"]["name"]))
 
-        troubles = await crowd.each(plan.create, make)
+        troubles = await crowd.each([slot for slot in plan.create if slot not in names_taken], make)
         if created:
             self._events.normal(nodeset, "SuccessfulCreate", f"created {_words(created)}")
-        return troubles
+        return troubles + tuple(_taken(slot) for slot in names_taken)
 
     async def _release_claims(self, nodeset: NodeSet, gone: Iterable[Worker], plan: Plan) -> None:
         """Hands the claims of scaled-in workers to their pods, with which they then go; others keep theirs."""
@@ -206,8 +216,11 @@ class Pods:
             return {}
         ledger = self._ledgers.of(slurm)
         try:
-            await ledger.update()
-        except SlurmError:
+            async with asyncio.timeout(LEDGER_PATIENCE):
+                await ledger.update()
+                if not ledger.deadlines(busy).keys() >= set(busy):
+                    await ledger.update(within=1.0)  # a job began since: whoever goes first must not be its worker
+        except (SlurmError, TimeoutError):
             return None
         return ledger.deadlines(busy) if ledger.complete else None
 
@@ -219,6 +232,10 @@ class Pods:
 def _is_done_with(each: Worker, plan: Plan) -> bool:
     """Whether the pod already says why it goes, or cannot matter any more: then it is not worth another write."""
     return each.finished or each.never_started or each.cause == plan.condemned.get(each.name)
+
+
+def _taken(slot: Slot) -> str:
+    return f"the Slurm name {slot.hostname} belongs to another pod: waiting until that pod is gone"
 
 
 def _is_forced(nodeset: NodeSet) -> bool:

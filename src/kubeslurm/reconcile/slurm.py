@@ -26,25 +26,32 @@ class SlurmReconciler:
         self.caches = caches
         self.clusters = clusters
         self.events = events
+        self._keys: dict[Key, bytes] = {}
         references.index(caches)
         caches.store(POD).add_index("slurmrestd", references.slurmrestd_of)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
         restapis = references.restapis(self.caches, key)
-        jwt_key = self._jwt_key(controller) if controller else None
-        if jwt_key is None or not restapis:
+        if controller is None and restapis and references.nodesets(self.caches, key):
+            return None  # forced away, but workers are still to be drained with what is known
+        if controller is None or not restapis:
             # What Slurm last said is dropped with it: no reconciler may act on the word of a cluster nobody can ask.
             await self.clusters.remove(key)
+            self._keys.pop(key, None)
             return None
-        self.clusters.update(key, self._servers(restapis), jwt_key)
+        # `helm uninstall` deletes the Secret first of all, but slurmctld goes on with the key, and draining needs it.
+        jwt_key = self._jwt_key(controller) or self._keys.get(key)
+        if jwt_key is not None:
+            self._keys[key] = jwt_key
+            self.clusters.update(key, self._servers(restapis), jwt_key)
         return None
 
     def _servers(self, restapis: Iterable[RestApi]) -> list[str]:
         """Every ready replica of every RestApi by its own address, then the Services."""
         oldest_first = sorted(restapis, key=lambda each: (str(each.metadata.creationTimestamp), each.name))
         pods = [
-            f"http://{pod.status.podIP}:{names.SLURMRESTD_PORT}"
+            f"http://{_literal(pod.status.podIP)}:{names.SLURMRESTD_PORT}"
             for restapi in oldest_first
             for pod in sorted(self._pods(restapi), key=lambda pod: pod.name)
         ]
@@ -80,3 +87,8 @@ class SlurmReconciler:
             restapi = self.caches.store(RESTAPI).get(Key.parse(owner))
             if restapi is not None:
                 yield Key(*restapi.controller_key)
+
+
+def _literal(address: str) -> str:
+    """An address as a URL has it: that of IPv6 stands in brackets."""
+    return f"[{address}]" if ":" in address else address

@@ -5,21 +5,23 @@ from collections.abc import Iterable, Mapping
 import structlog
 
 from kubeslurm.api.kinds import POD
-from kubeslurm.decide import sync
+from kubeslurm.decide import health, sync
+from kubeslurm.decide.drain import own
 from kubeslurm.decide.facts import PodInfo, Worker
 from kubeslurm.decide.health import fence_reason
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.reconcile import crowd
-from kubeslurm.reconcile.jobs import Ledgers, started_at
+from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import NotFound, Refused, SlurmError
-from kubeslurm.slurm.models import REASON_PREFIX, Node, NodeUpdate
+from kubeslurm.slurm.models import REASON_PREFIX, Job, Node, NodeUpdate
 
 log = structlog.get_logger(__name__)
 
 # So few changed nodes are read back singly, which beats waiting for the next poll; more come with the next list anyway.
 READ_BACK = 16
+LIFTING = (("RESUME",), ("UNDRAIN",))
 
 
 class SlurmNodes:
@@ -31,6 +33,7 @@ class SlurmNodes:
 
     async def update(self, slurm: SlurmCluster, changes: Mapping[str, NodeUpdate]) -> tuple[str, ...]:
         """Applies the changes, each distinct one in a single call."""
+        wanted = await self._without_second_thoughts(slurm, changes)
 
         async def tell(group: tuple[NodeUpdate, list[str]]) -> None:
             update, names = group
@@ -39,10 +42,25 @@ class SlurmNodes:
             except NotFound:
                 return  # deleted meanwhile; the next list will say so
 
-        troubles = await crowd.each(sync.grouped(changes), tell)
-        if changes and len(changes) <= READ_BACK:
-            await self._read_back(slurm, changes)
+        troubles = await crowd.each(sync.grouped(wanted), tell)
+        if wanted and len(wanted) <= READ_BACK:
+            await self._read_back(slurm, wanted)
         return troubles
+
+    async def _without_second_thoughts(
+        self, slurm: SlurmCluster, changes: Mapping[str, NodeUpdate]
+    ) -> dict[str, NodeUpdate]:
+        """The changes, less those that would resume a node which an admin has drained since the last poll."""
+        ours: set[str] = set()
+
+        async def look(name: str) -> None:
+            node = (await slurm.snapshot.refresh([name]))[name]
+            if node is not None and own(node):
+                ours.add(name)
+
+        lifting = [name for name, update in changes.items() if update.state in LIFTING]
+        await crowd.each(lifting, look)
+        return {name: update for name, update in changes.items() if update.state not in LIFTING or name in ours}
 
     async def delete(self, slurm: SlurmCluster, names: Iterable[str]) -> tuple[str, ...]:
         """Deletes records of nodes that have no pod any more; Slurm itself refuses while a job holds one."""
@@ -65,55 +83,73 @@ class SlurmNodes:
         async def fence(node: Node) -> None:
             info = PodInfo.parse(node.comment)
             pod = await self._kube.get(POD, Key(info.namespace, info.podName))
-            if pod is not None and (not info.podUID or pod.metadata.uid == info.podUID):
+            if pod is not None and not pod.finished and (not info.podUID or pod.metadata.uid == info.podUID):
                 return
-            await self._down(slurm, node.name, fence_reason(node))
+            await self._down(slurm, node, fence_reason(node))
 
         return await crowd.each(nodes, fence)
 
     async def judge(self, slurm: SlurmCluster, suspects: Iterable[Worker]) -> dict[str, bool]:
-        """Whether each suspect holds a job that is older than its slurmd container; such a node is taken down."""
+        """Ends jobs that have lost their processes with a restarted slurmd; says which suspects are cleared."""
         workers = list(suspects)
         if not workers:
             return {}
         ledger = self._ledgers.of(slurm)
-        verdicts: dict[str, bool] = {}
+        cleared: dict[str, bool] = {}
+
+        async def look(worker: Worker) -> None:
+            name, node = worker.slurm_name, worker.node
+            # Memory is not good enough for an act that ends jobs: each is read again.
+            now = [await ledger.still_on(job.job_id, name) for job in ledger.on(name)]
+            found = health.verdict([job for job in now if job is not None], worker.started_at)
+            cleared[worker.name] = found.cleared
+            if found.lost and found.alone and node is not None:
+                await self._down(slurm, node, f"{REASON_PREFIX}Pod ({worker.key}) was restarted under a running job")
+            else:
+                await crowd.each(found.lost, lambda job: self._end(slurm, job))
+
         try:
             await ledger.update(within=0.0)
         except SlurmError:
             return {}
-        for worker in workers:
-            jobs = ledger.on(worker.slurm_name)
-            if not jobs or not ledger.complete:
-                continue  # busy, yet no job found: look again rather than guess
-            since = worker.started_at
-            lost = [job for job in jobs if since and (start := started_at(job)) and start < since]
-            verdicts[worker.name] = bool(lost)
-            if lost:
-                reason = f"{REASON_PREFIX}Pod ({worker.key}) was restarted under a running job"
-                await crowd.each([worker.slurm_name], lambda name, text=reason: self._down(slurm, name, text))  # type: ignore[misc]
-        return verdicts
+        if ledger.complete:
+            await crowd.each(workers, look)
+        return cleared
 
     async def end_jobs(self, slurm: SlurmCluster, nodes: Iterable[str], *, requeue: bool) -> tuple[str, ...]:
         """Requeues or cancels what still runs on nodes whose drain deadline has passed, as their owner asked."""
-        names = list(nodes)
-        if not names:
-            return ()
         ledger = self._ledgers.of(slurm)
+
+        async def end(place: tuple[int, str]) -> None:
+            job = await ledger.still_on(*place)
+            if job is None:
+                return
+            if requeue and not job.requeue:
+                text = f"job {job.job_id} on node {place[1]} cannot be requeued"
+                raise Refused(0, f"{text}: cancel it, or set drain.policy to Cancel")
+            await (slurm.client.requeue_job if requeue else slurm.client.cancel_job)(job.job_id)
+
         try:
             await ledger.update(within=0.0)
         except SlurmError as error:
             return (str(error),)
-        jobs = {job.job_id for name in names for job in ledger.on(name)}
-        return await crowd.each(sorted(jobs), slurm.client.requeue_job if requeue else slurm.client.cancel_job)
+        places = {job.job_id: name for name in nodes for job in ledger.on(name)}
+        return await crowd.each(sorted(places.items()), end)
 
-    async def _down(self, slurm: SlurmCluster, name: str, reason: str) -> None:
-        node = (await slurm.snapshot.refresh([name]))[name]
-        if node is None or not node.busy or node.down:
+    async def _end(self, slurm: SlurmCluster, job: Job) -> None:
+        """Only this job, because others on its node are well."""
+        log.warning("ending a job that has lost its processes", job=job.job_id, nodes=job.nodes)
+        await (slurm.client.requeue_job if job.requeue else slurm.client.cancel_job)(job.job_id)
+
+    async def _down(self, slurm: SlurmCluster, judged: Node, reason: str) -> None:
+        """Takes a node down if it still is what was judged; an admin's reason for a drain stays."""
+        node = (await slurm.snapshot.refresh([judged.name]))[judged.name]
+        if node is None or not node.busy or node.down or node.comment != judged.comment:
             return
-        log.warning("fencing a Slurm node", node=name, reason=reason)
-        await slurm.client.update_nodes([name], NodeUpdate.down(reason))
-        await self._read_back(slurm, [name])
+        log.warning("fencing a Slurm node", node=node.name, reason=reason)
+        theirs = node.drain and node.reason and not own(node)
+        await slurm.client.update_nodes([node.name], NodeUpdate(state=("DOWN",)) if theirs else NodeUpdate.down(reason))
+        await self._read_back(slurm, [node.name])
 
     async def _read_back(self, slurm: SlurmCluster, names: Iterable[str]) -> None:
         try:

@@ -109,8 +109,15 @@ def _identity(token: Token) -> tokens.Identity | None:
     who = token.spec.identity
     if who is None:
         return None
+    # Slurm refuses an identity with any of these missing or empty.
     return tokens.Identity(
-        uid=who.uid, gid=who.gid, name=token.spec.user, gecos=who.gecos, dir=who.dir, shell=who.shell, gids=who.gids
+        uid=who.uid,
+        gid=who.gid,
+        name=token.spec.user,
+        gecos=who.gecos or token.spec.user,
+        dir=who.dir or "/",
+        shell=who.shell or "/bin/sh",
+        gids=tuple(dict.fromkeys((who.gid, *who.gids))),
     )
 
 

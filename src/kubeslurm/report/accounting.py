@@ -9,10 +9,15 @@ from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.views import Pod
 from kubeslurm.build import names
-from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, waiting
+from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
 from kubeslurm.report.pods import pod_trouble
 
 _STARTED = re.compile(r"slurmdbd version (\S+) started")
+# Client errors of MySQL: no connection, unknown host, connection lost.
+_AWAY = ("failed: 2002", "failed: 2003", "failed: 2005", "error: 2006", "error: 2013", "must be up when starting")
+# What slurmdbd looks at when it starts: settings it cannot do without, and those that only cost speed.
+_INSISTED = {"innodb_snapshot_isolation": "OFF", "innodb_lock_wait_timeout": "900"}
+_ADVISED = {"innodb_buffer_pool_size": "half of the server's memory"}
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +26,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     blocked: Finding | None = None
     pod: Pod | None = None
     log: str = ""
+    settings: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
     now: datetime
 
@@ -32,7 +38,7 @@ def status(accounting: Accounting, seen: Seen) -> Tree:
         trouble=_trouble(accounting, seen),
         waiting=_waiting(accounting, seen),
         ready=not accounting.deleting and (external or (seen.pod is not None and seen.pod.ready)),
-        message=_where(accounting),
+        message=_well(accounting, seen),
     )
     started = _STARTED.findall(seen.log)
     return {
@@ -44,11 +50,12 @@ def status(accounting: Accounting, seen: Seen) -> Tree:
     }
 
 
-def _where(accounting: Accounting) -> str:
+def _well(accounting: Accounting, seen: Seen) -> str:
     external = accounting.spec.externalConfig
     if accounting.spec.external and external:
         return f"slurmdbd runs elsewhere, at {external.host}:{external.port}"
-    return "slurmdbd records jobs"
+    advice = [f"{name} of the database ({_ADVISED[name]})" for name in seen.settings if name in _ADVISED]
+    return f"slurmdbd records jobs; for speed raise {', '.join(advice)}" if advice else "slurmdbd records jobs"
 
 
 def _trouble(accounting: Accounting, seen: Seen) -> Finding | None:
@@ -56,7 +63,7 @@ def _trouble(accounting: Accounting, seen: Seen) -> Finding | None:
         return seen.blocked
     if seen.pod is None or accounting.spec.external:
         return None
-    return diagnosis(accounting, _said(seen)) or pod_trouble(seen.pod)
+    return diagnosis(accounting, _said(seen)) or pod_trouble(seen.pod) or _settings_trouble(seen.settings)
 
 
 def _said(seen: Seen) -> str:
@@ -67,8 +74,42 @@ def _said(seen: Seen) -> str:
 
 
 def diagnosis(accounting: Accounting, log: str) -> Finding | None:
-    """The trouble behind slurmdbd's complaints, with the remedy."""
+    """The trouble behind slurmdbd's complaints, with the remedy; what it said before it last started is over."""
+    storage = accounting.spec.storageConfig
+    if storage is None:
+        return None
+    where, recent = f"{storage.host}:{storage.port}", _STARTED.split(log)[-1]
+    if "Access denied for user" in recent:
+        secret = storage.passwordKeyRef
+        message = (
+            f"the database at {where} refuses user {storage.username!r}: correct the password in Secret "
+            f"{accounting.namespace}/{secret.name} (key {secret.key!r}), "
+            f"or let the user in with GRANT ALL ON {storage.database}.* on the server"
+        )
+        return trouble(Reason.DATABASE_REFUSED, message)
+    if any(sign in recent for sign in _AWAY):
+        message = (
+            f"the database at {where} does not answer: start it, or correct spec.storageConfig; "
+            "jobs go on, and their records are kept until it is back"
+        )
+        return trouble(Reason.DATABASE_AWAY, message)
     return None
+
+
+def complaints(log: str) -> tuple[str, ...]:
+    """The settings of the database server that slurmdbd found wrong, which it says only when it starts."""
+    lines = [line for line in log.splitlines() if "not recommended values" in line or "is not supported" in line]
+    return tuple(name for name in (*_INSISTED, *_ADVISED) if any(name in line for line in lines))
+
+
+def _settings_trouble(settings: tuple[str, ...]) -> Finding | None:
+    wanted = [f"{name}={_INSISTED[name]}" for name in settings if name in _INSISTED]
+    if not wanted:
+        return None
+    message = (
+        f"set {', '.join(wanted)} in the database server and restart it, then slurmdbd: it complained at its start"
+    )
+    return trouble(Reason.DATABASE_SETTINGS, message)
 
 
 def _waiting(accounting: Accounting, seen: Seen) -> Finding | None:

@@ -33,6 +33,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     pod: Pod | None = None
     reachable: bool = False
     restapis: int = 0
+    accounting_awaited: str = ""
     version: str = ""
     nodes: int = 0
     nodesets: int = 0
@@ -81,6 +82,8 @@ def _refusal(seen: Seen) -> str:
 
 
 def _trouble(controller: Controller, seen: Seen) -> Finding | None:
+    if controller.deleting:
+        return None  # keys and files may be gone already, and nothing is made from them any more
     if seen.missing:
         return seen.missing[0]
     if seen.check.verdict is Verdict.REFUSED:
@@ -109,6 +112,9 @@ def _waiting(controller: Controller, seen: Seen) -> Finding | None:
         return waiting(Reason.CONFIG_ON_TRIAL, f"configuration {seen.wanted} is being tried before it becomes live")
     if controller.spec.external:
         return None
+    if seen.pod is None and seen.accounting_awaited:
+        message = f"waiting for Accounting {seen.accounting_awaited}: slurmctld registers there when it first starts"
+        return waiting(Reason.WAITING_FOR_ACCOUNTING, message)
     if seen.pod is None or not seen.pod.ready:
         return waiting(Reason.STARTING, "waiting for the slurmctld pod to become ready")
     if seen.delivery is Delivery.AWAIT_SLURM:

@@ -23,6 +23,7 @@ class Reason(StrEnum):
     CONTROLLER_MISSING = "ControllerMissing"
     DRAINING = "Draining"
     INVALID_REGISTRATION = "InvalidRegistration"
+    NAME_SHARED = "NameShared"
     NOT_SERVED = "NotServed"
     PAUSED = "Paused"
     REFUSED = "Refused"
@@ -110,6 +111,9 @@ def _trouble(nodeset: NodeSet, seen: Seen, plan: Plan, troubles: Troubles) -> Fi
         return _bad(Reason.SLURM_NOT_REACHABLE, text)
     if troubles.errors:
         return _bad(Reason.REFUSED, f"{troubles.errors[0]}{_more(len(troubles.errors) - 1)}")
+    if seen.shared:
+        text = f"Slurm node {seen.shared[0]} is claimed by pods of several NodeSets{_more(len(seen.shared) - 1)}"
+        return _bad(Reason.NAME_SHARED, f"{text}: give each NodeSet a template.spec.hostname of its own")
     invalid = [each for each in seen.workers if each.node is not None and each.node.invalid]
     if invalid:
         reason = invalid[0].node.reason if invalid[0].node else ""

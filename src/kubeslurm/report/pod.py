@@ -10,10 +10,9 @@ from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import names
 from kubeslurm.decide import drain
 from kubeslurm.decide.drain import Hold
-from kubeslurm.decide.facts import ALSO_USER, Worker
+from kubeslurm.decide.facts import ALSO_USER, STATE_PREFIX, Worker
 from kubeslurm.slurm.models import Node
 
-PREFIX = "SlurmNodeState"
 BASE_STATES = ("ALLOCATED", "DOWN", "ERROR", "FUTURE", "IDLE", "MIXED", "UNKNOWN")
 FLAGS = {
     "COMPLETING": "Completing",
@@ -42,8 +41,8 @@ class View(msgspec.Struct, frozen=True):
 def states(node: Node) -> list[str]:
     """The condition types that describe a node: its base state, then its flags."""
     base = next((each for each in BASE_STATES if each in node.state), "")
-    found = [PREFIX + base.capitalize()] if base else []
-    return found + [PREFIX + word for flag, word in FLAGS.items() if flag in node.state]
+    found = [STATE_PREFIX + base.capitalize()] if base else []
+    return found + [STATE_PREFIX + word for flag, word in FLAGS.items() if flag in node.state]
 
 
 def patch(worker: Worker, held: Hold | None, view: View) -> Tree | None:
@@ -66,7 +65,7 @@ def patch(worker: Worker, held: Hold | None, view: View) -> Tree | None:
 def _conditions(worker: Worker, view: View) -> list[Tree]:
     node = worker.node
     wanted = states(node) if node is not None else []
-    have = {each.type: each for each in worker.pod.status.conditions if each.type.startswith(PREFIX)}
+    have = {each.type: each for each in worker.pod.status.conditions if each.type.startswith(STATE_PREFIX)}
     reason = node.reason if node is not None else ""
     time = view.now.replace(microsecond=0)
     stamp = msgspec.to_builtins(time)
@@ -102,7 +101,7 @@ def _annotations(worker: Worker, held: Hold | None, view: View) -> Tree:
         wanted[names.POD_CORDON_BY] = None
         if not worker.user_cordoned:
             wanted[names.POD_CORDON] = None
-    elif held is None and drain.left_by_operator(worker):
+    elif held is None and worker.cordoned and drain.left_by_operator(worker):
         wanted[names.POD_CORDON_BY] = drain.NODE  # ours from now on, so that it can be lifted
     elif held is not None and names.POD_CORDON_BY in have:
         wanted[names.POD_CORDON_BY] = None  # ours is over, the user's own cordon remains

@@ -1,8 +1,12 @@
 """What an HTTP answer of slurmrestd means. Slurm's status codes alone do not tell."""
 
+from typing import TypeVar
+
 import msgspec
 
-from kubeslurm.slurm.errors import NotFound, Refused, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable
+
+T = TypeVar("T")
 
 UNKNOWN_NODE = 2018
 BUSY_NODE = 2016
@@ -40,12 +44,12 @@ def judge(method: str, status: int, body: bytes) -> SlurmError | None:
     envelope = _envelope(body)
     if status in (401, 403, 511):
         return Unauthorized(_first(envelope, "Slurm did not accept the token"))
-    if status == 404:
-        return NotFound(_first(envelope, "slurmrestd does not serve this address"))
+    if status == 404 and not (envelope and envelope.errors and envelope.errors[0].error_number in _MISSING):
+        return NotServed(_first(envelope, "slurmrestd does not serve this address"))
     if envelope is None:
         return None if status == 304 else Unreachable(f"slurmrestd answered {status} without a readable body")
     if envelope.errors:
-        return _failure(status, envelope.errors[0])
+        return _failure(method, status, envelope.errors[0])
     if status >= 500:
         return Unreachable(f"slurmrestd answered {status}")
     if status >= 400:
@@ -56,22 +60,31 @@ def judge(method: str, status: int, body: bytes) -> SlurmError | None:
     return None
 
 
-def _failure(status: int, fault: Fault) -> SlurmError:
+def decode(body: bytes, kind: type[T]) -> T:
+    """The body as a struct; a byte that is not UTF-8 costs one character, not the whole answer."""
+    try:
+        return msgspec.json.decode(body, type=kind)
+    except UnicodeDecodeError:
+        # Slurm passes names, comments and reasons on as it got them from whoever wrote them.
+        return msgspec.json.decode(body.decode(errors="replace"), type=kind)
+
+
+def _failure(method: str, status: int, fault: Fault) -> SlurmError:
     number = fault.error_number
     if number == BAD_CREDENTIAL:
         return Unauthorized(fault.text)
     if number in _CONTROLLER_AWAY or status in (502, 503, 504):
         return Unreachable(f"slurmctld does not answer: {fault.text}")
     # A read of an unknown node answers 200 with error 0, "No error".
-    if number in _MISSING or (status == 200 and number == 0):
+    if number in _MISSING or (method == "GET" and status == 200 and number == 0):
         return NotFound(fault.text)
     return Refused(number, fault.text)
 
 
 def _envelope(body: bytes) -> Envelope | None:
     try:
-        return msgspec.json.decode(body, type=Envelope)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode(body, Envelope)
+    except msgspec.DecodeError:
         return None
 
 

@@ -1,6 +1,7 @@
 """Slurm's REST API as the few verbs that we need."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import re
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
@@ -8,24 +9,34 @@ import httpx2
 import msgspec
 
 from kubeslurm.slurm import hostlist
-from kubeslurm.slurm.answers import ALREADY_OVER, BAD_TRANSITION, UNKNOWN_JOB
-from kubeslurm.slurm.errors import NotFound, Refused, SlurmError
+from kubeslurm.slurm.answers import ALREADY_OVER, BAD_TRANSITION, UNKNOWN_JOB, Fault, decode
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unreachable
 from kubeslurm.slurm.models import Job, JobState, LiveConf, Node, Nodes, NodeUpdate, Number, Ping
 from kubeslurm.slurm.transport import Transport
 
 LIST_DEADLINE = 60.0
 RECONFIGURE_DEADLINE = 30.0
+# What Slurm warns of when it truly has no nodes, as every cluster of dynamic nodes does at first.
+NO_NODES = "No nodes to dump"
+
+_JOB_ID = re.compile(r"(\d+)(?:\+(\d+))?")
 
 T = TypeVar("T")
 
 
+class _NodeBody(msgspec.Struct):
+    nodes: tuple[Node, ...]
+
+
 class _NodesBody(msgspec.Struct):
-    nodes: tuple[Node, ...] = ()
-    last_update: Number = Number()
+    # Nothing has a default: an answer that lacks the list must not read as a cluster without nodes.
+    nodes: tuple[Node, ...]
+    last_update: Number
+    warnings: tuple[Fault, ...] = ()
 
 
 class _JobsBody(msgspec.Struct):
-    jobs: tuple[Job, ...] = ()
+    jobs: tuple[Job, ...]
 
 
 class _StateRow(msgspec.Struct):
@@ -89,17 +100,24 @@ class SlurmClient:
         params = {} if since is None else {"update_time": str(since)}
         response = await self.transport.call("GET", "nodes/", params=params, deadline=LIST_DEADLINE)
         if response.status_code == 304:
+            if since is None:
+                raise Unreachable("slurmrestd answered that nothing changed, without having been told since when")
             return None
         body = _decode(response, _NodesBody)
+        if body.warnings and (body.nodes or any(each.description != NO_NODES for each in body.warnings)):
+            raise Unreachable(f"Slurm's list of nodes may not be whole: {body.warnings[0].text}")
         return Nodes(nodes=body.nodes, last_update=body.last_update.value or 0)
 
     async def node(self, name: str) -> Node | None:
-        """One node as it is now, or None when Slurm does not know it."""
+        """One node as it is now, or None when Slurm says that it does not know it."""
         try:
-            body = await self._get(f"node/{quote(name, safe='')}", _NodesBody)
+            body = await self._get(f"node/{quote(name, safe='')}", _NodeBody)
         except NotFound:
             return None
-        return next((node for node in body.nodes if node.name == name), None)
+        for node in body.nodes:
+            if node.name == name:
+                return node
+        raise Unreachable(f"slurmrestd answered without node {name}, and without saying that there is none")
 
     async def update_nodes(self, names: Iterable[str], update: NodeUpdate) -> None:
         """Applies one change to all named nodes. One that Slurm refuses does not hold up the others; then raises."""
@@ -132,8 +150,7 @@ class SlurmClient:
     async def jobs_state(self) -> tuple[JobState, ...]:
         """Id and state of every job. The full job list is never read: it costs gigabytes in slurmrestd."""
         rows = (await self._get("jobs/state/", _StatesBody)).jobs
-        # "7_3" is task 3 of an array: 7 is its own id once it runs, and the array's while it waits.
-        return tuple(JobState(job_id=int(row.job_id.partition("_")[0]), state=row.state) for row in rows)
+        return tuple(JobState(job_id=number, state=row.state) for row in rows for number in _numbers(row.job_id))
 
     async def job(self, job_id: int) -> Job | None:
         """One job, or None when Slurm does not know it (any more)."""
@@ -147,8 +164,8 @@ class SlurmClient:
     async def requeue_job(self, job_id: int) -> None:
         """Puts a job back into the queue; Slurm offers this by REST from v0.0.45 on."""
         try:
-            await self.transport.call("GET", f"job/{job_id}/requeue")
-        except NotFound as error:
+            await self.transport.call("GET", f"job/{job_id}/requeue", changes=True)
+        except (NotFound, NotServed) as error:
             if await self.job(job_id) is not None:
                 raise Refused(0, "this Slurm cannot requeue jobs by REST; it needs 26.05 or newer") from error
 
@@ -164,13 +181,13 @@ class SlurmClient:
 
         A slurmctld in the foreground answers before it reads: look at `conf` afterwards.
         """
-        await self.transport.call("GET", "reconfigure/", deadline=RECONFIGURE_DEADLINE)
+        await self.transport.call("GET", "reconfigure/", deadline=RECONFIGURE_DEADLINE, changes=True)
 
     async def conf(self) -> LiveConf | None:
         """slurmctld's live configuration, or None where the API version has no such endpoint (before v0.0.45)."""
         try:
             body = await self._get("conf", _ConfBody)
-        except NotFound:
+        except NotServed:
             return None
         return LiveConf(values=body.slurm_conf, **msgspec.structs.asdict(body.slurm_conf_meta))
 
@@ -195,11 +212,22 @@ class SlurmClient:
 
 def _decode(response: httpx2.Response, body: type[T]) -> T:
     try:
-        return msgspec.json.decode(response.content, type=body)
+        return decode(response.content, body)
     except msgspec.DecodeError as error:
         raise SlurmError(
             f"slurmrestd answered {response.url.path} in a form that is not understood: {error}"
         ) from error
+
+
+def _numbers(text: str) -> Iterator[int]:
+    """The ids that a row of the light list may mean; an unreadable one is left out, or it would hide all others."""
+    # "7_3" is task 3 of an array: 7 is its own id once it runs, and the array's while it waits.
+    found = _JOB_ID.match(text)
+    if found is not None:
+        yield int(found[1])
+        # "12+1" is a part of a heterogeneous job, whose own id may be 13: one id too many does no harm.
+        if int(found[2] or 0):
+            yield int(found[1]) + int(found[2])
 
 
 async def _each(names: Sequence[str], act: Callable[[str], Awaitable[None]]) -> None:

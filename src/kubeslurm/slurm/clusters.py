@@ -5,15 +5,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 
 import httpx2
-import structlog
 
 from kubeslurm.engine.key import Key
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.snapshot import Snapshot
-from kubeslurm.slurm.transport import Transport
-
-log = structlog.get_logger(__name__)
+from kubeslurm.slurm.transport import Admit, Transport
 
 
 class OwnToken:
@@ -44,18 +41,23 @@ class SlurmCluster:
     """One Slurm cluster: how to ask it, and what it last said."""
 
     def __init__(
-        self, key: Key, servers: Sequence[str], jwt_key: bytes, *, http: httpx2.AsyncBaseTransport | None = None
+        self,
+        key: Key,
+        servers: Sequence[str],
+        jwt_key: bytes,
+        *,
+        http: httpx2.AsyncBaseTransport | None = None,
+        admit: Admit | None = None,
     ) -> None:
         self.key = key
         self.token = OwnToken(jwt_key)
-        self.client = SlurmClient(Transport(servers, self.token, http=http))
+        self.client = SlurmClient(Transport(servers, self.token, http=http, admit=admit))
         self.snapshot = Snapshot(self.client)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self.snapshot.run(), name=f"slurm snapshot {self.key}")
-            self._task.add_done_callback(_report_death)
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -68,10 +70,11 @@ class SlurmCluster:
 class Clusters:
     """Registry of running clusters; the Controller's reconciler keeps it right."""
 
-    def __init__(self, *, http: httpx2.AsyncBaseTransport | None = None) -> None:
+    def __init__(self, *, http: httpx2.AsyncBaseTransport | None = None, admit: Admit | None = None) -> None:
         self._clusters: dict[Key, SlurmCluster] = {}
         self._listeners: list[Callable[[SlurmCluster], None]] = []
         self._http = http
+        self._admit = admit
 
     def of(self, key: Key) -> SlurmCluster | None:
         """The cluster of a Controller, or None while no slurmrestd is known for it."""
@@ -90,7 +93,7 @@ class Clusters:
         """Serves the cluster from now on through these slurmrestd (base URLs) with tokens of this key."""
         cluster = self._clusters.get(key)
         if cluster is None:
-            cluster = self._clusters[key] = SlurmCluster(key, servers, jwt_key, http=self._http)
+            cluster = self._clusters[key] = SlurmCluster(key, servers, jwt_key, http=self._http, admit=self._admit)
             for listener in self._listeners:
                 listener(cluster)
             cluster.start()
@@ -107,8 +110,3 @@ class Clusters:
 
     async def close(self) -> None:
         await asyncio.gather(*(self.remove(key) for key in tuple(self._clusters)))
-
-
-def _report_death(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and task.exception() is not None:
-        log.error("the Slurm poller ended", task=task.get_name(), error=repr(task.exception()))

@@ -23,7 +23,8 @@ __all__ = [
 SMALLEST_NODE_COUNT = 1024
 LARGEST_NODE_COUNT = 65533
 
-# slurmctld takes these at start only; a reconfigure refuses them, ignores them or dies of them.
+# A reconfigure refuses to change ClusterName, SelectType and SlurmUser and keeps listening at the old SlurmctldPort. A
+# changed StateSaveLocation would start with no jobs. The others Slurm documents as read at start only.
 RESTART_KEYS = (
     "AuthType",
     "ClusterName",

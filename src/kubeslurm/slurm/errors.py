@@ -10,12 +10,16 @@ class Unreachable(SlurmError):
     """No slurmrestd answered in time, or the slurmctld behind it did not."""
 
 
+class NotServed(Unreachable):
+    """What answered does not serve this address: another release, or a proxy in between. Says nothing of Slurm."""
+
+
 class Unauthorized(SlurmError):
     """Slurm did not accept our token: wrong key, expired, or a clock that is off."""
 
 
 class NotFound(SlurmError):
-    """Slurm answered and does not know the node, job or endpoint."""
+    """Slurm answered and does not know the node or job."""
 
 
 class Refused(SlurmError):

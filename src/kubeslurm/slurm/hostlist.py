@@ -3,10 +3,16 @@
 import re
 from collections.abc import Iterable
 
+from kubeslurm.slurm.errors import SlurmError
+
 _NAME = re.compile(r"^(.*?)(\d+)(\D*)$", re.DOTALL)
 # Longer digit runs are kept as plain text: Slurm refuses ranges of that size.
 _DIGITS = 18
 _LIMIT = 65536
+
+
+class BadHostlist(SlurmError, ValueError):  # noqa: N818 (said as it is)
+    """Not a hostlist."""
 
 
 def expand(text: str) -> list[str]:
@@ -67,10 +73,10 @@ def _split(text: str) -> list[str]:
             continue
         depth += {"[": 1, "]": -1}.get(char, 0)
         if depth not in (0, 1):
-            raise ValueError(f"hostlist {text!r}: brackets do not match")
+            raise BadHostlist(f"hostlist {text!r}: brackets do not match")
         current += char
     if depth:
-        raise ValueError(f"hostlist {text!r}: a bracket is not closed")
+        raise BadHostlist(f"hostlist {text!r}: a bracket is not closed")
     return [part.strip() for part in [*parts, current] if part.strip()]
 
 
@@ -88,9 +94,9 @@ def _numbers(inside: str, part: str) -> list[str]:
     for span in inside.split(","):
         first, dash, last = span.strip().partition("-")
         if not first.isdecimal() or (dash and not last.isdecimal()):
-            raise ValueError(f"hostlist {part!r}: {span!r} is not a number or a range")
+            raise BadHostlist(f"hostlist {part!r}: {span!r} is not a number or a range")
         low, high = int(first), int(last or first)
         if high < low or high - low >= _LIMIT:
-            raise ValueError(f"hostlist {part!r}: the range {span!r} is empty or longer than {_LIMIT}")
+            raise BadHostlist(f"hostlist {part!r}: the range {span!r} is empty or longer than {_LIMIT}")
         numbers.extend(str(number).zfill(len(first)) for number in range(low, high + 1))
     return numbers

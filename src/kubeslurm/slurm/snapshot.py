@@ -2,13 +2,17 @@
 
 import asyncio
 import time
-from collections import deque
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable
+
+import structlog
 
 from kubeslurm.engine.store import Store
 from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.models import Node
+
+log = structlog.get_logger(__name__)
 
 INTERVAL = 0.5
 # After a full list the poller rests for a multiple of what it cost: at most a sixth of slurmctld's time is taken.
@@ -17,30 +21,49 @@ LONGEST_RETRY = 5.0
 FRESH = 5.0
 # A full list now and then even if nothing changed: absence is only ever concluded from full lists.
 FULL_EVERY = 30.0
+# Changes bring full lists in quick succession, which are one look at Slurm and not several.
+APART = 30.0
+# Lists are remembered for a while, and some always: those of a large cluster are far apart.
+REMEMBERED = 600.0
 REMEMBERED_LISTS = 64
+
+
+def asleep() -> float:
+    """Seconds that the machine was suspended, which the monotonic clock leaves out."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - time.clock_gettime(time.CLOCK_MONOTONIC)
 
 
 class Snapshot:
     """Nodes as last seen, with their age. Errors make it stale, never empty."""
 
-    def __init__(self, client: SlurmClient, *, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: SlurmClient,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        asleep: Callable[[], float] = asleep,
+    ) -> None:
         self.store: Store[str, Node] = Store(key=lambda node: node.name)
         self.failure = "Slurm has not been asked yet"
         self._client = client
         self._clock = clock
+        self._asleep = asleep
+        self._slept = 0.0
         self._last_update: int | None = None
         self._confirmed: float | None = None
         self._failures = 0
-        self._lists: deque[float] = deque(maxlen=REMEMBERED_LISTS)
+        self._lists: list[float] = []
         self._seen: dict[str, float] = {}
         self._single: dict[str, float] = {}
         self._cost = 0.0
         self._health: list[Callable[[], None]] = []
 
     def age(self, now: float | None = None) -> float:
-        """Seconds since the last answer that confirmed the snapshot; infinite before the first."""
+        """Seconds since the last answer that confirmed the snapshot, suspended or not; infinite before the first."""
+        if self._confirmed is None:
+            return float("inf")
         moment = self._clock() if now is None else now
-        return float("inf") if self._confirmed is None else moment - self._confirmed
+        return moment - self._confirmed + max(0.0, self._asleep() - self._slept)
 
     def fresh(self, now: float | None = None, within: float = FRESH) -> bool:
         """Whether the snapshot may be trusted for a decision that cannot be undone."""
@@ -50,9 +73,20 @@ class Snapshot:
         return self.store.get(name)
 
     def absences(self, name: str, since: float = float("-inf")) -> int:
-        """How many full lists in a row, all asked for after `since`, did not have the node."""
-        seen = self._seen.get(name, float("-inf"))
-        return 0 if name in self.store else sum(1 for asked in self._lists if asked >= since and asked > seen)
+        """How many full lists in a row, all asked for after `since` and well apart, did not have the node."""
+        count, at = 0, self._first_without(name, since)
+        while at < len(self._lists):
+            count += 1
+            at = bisect_left(self._lists, self._lists[at] + APART)
+        return count
+
+    def absent_for(self, name: str, since: float = float("-inf")) -> float:
+        """Seconds from the first to the last of the full lists in a row, asked for after `since`, without the node.
+
+        Grows to at least REMEMBERED. On the clock of this process: neither Slurm's clock nor a suspension moves it.
+        """
+        first = self._first_without(name, since)
+        return self._lists[-1] - self._lists[first] if first < len(self._lists) else 0.0
 
     def on_health(self, listener: Callable[[], None]) -> None:
         """Calls back whenever Slurm becomes unreachable or reachable again."""
@@ -61,12 +95,17 @@ class Snapshot:
     async def run(self) -> None:
         """Polls until cancelled."""
         while True:
-            pause = await self.poll()
+            try:
+                pause = await self.poll()
+            except Exception as error:
+                # A listener's mistake must not end the only source of news; the snapshot counts as stale meanwhile.
+                log.exception("polling Slurm went wrong")
+                pause = self._failed(f"internal error: {error!r}")
             await asyncio.sleep(pause)
 
     async def poll(self) -> float:
         """One look at Slurm; returns how long to rest before the next."""
-        asked = self._clock()
+        asked, slept = self._clock(), self._asleep()
         try:
             answer = await self._client.nodes(None if self._full_list_due(asked) else self._last_update)
         except SlurmError as error:
@@ -75,7 +114,7 @@ class Snapshot:
             self._take(answer.nodes, asked)
             self._last_update = answer.last_update
             self._cost = self._clock() - asked
-        self._succeeded(asked)
+        self._succeeded(asked, slept)
         return max(INTERVAL, REST * self._cost) if answer is not None else INTERVAL
 
     async def refresh(self, names: Iterable[str]) -> dict[str, Node | None]:
@@ -97,6 +136,12 @@ class Snapshot:
         self._last_update = None
         self._lists.clear()
 
+    def _first_without(self, name: str, since: float) -> int:
+        if name in self.store:
+            return len(self._lists)
+        seen = bisect_right(self._lists, self._seen[name]) if name in self._seen else 0
+        return max(seen, bisect_left(self._lists, since))
+
     def _full_list_due(self, now: float) -> bool:
         return not self._lists or now - self._lists[-1] >= max(FULL_EVERY, 10 * REST * self._cost)
 
@@ -108,6 +153,9 @@ class Snapshot:
         self._seen |= {node.name: asked for node in nodes}
         self._single = {name: self._single[name] for name in newer}
         self._lists.append(asked)
+        old = bisect_left(self._lists, asked - REMEMBERED)
+        # The last one before the horizon stays, so that what is known always spans it.
+        del self._lists[: max(0, min(old - 1, len(self._lists) - REMEMBERED_LISTS))]
         self._seen = {name: at for name, at in self._seen.items() if at >= self._lists[0]}
         self.store.replace(merged)
 
@@ -118,10 +166,10 @@ class Snapshot:
             self._announce()
         return float(min(INTERVAL * 2 ** (self._failures - 1), LONGEST_RETRY))
 
-    def _succeeded(self, asked: float) -> None:
+    def _succeeded(self, asked: float, slept: float) -> None:
         recovered = self._failures > 0 or self._confirmed is None
         self._failures = 0
-        self._confirmed = asked
+        self._confirmed, self._slept = asked, slept
         self.failure = ""
         if recovered:
             self._announce()

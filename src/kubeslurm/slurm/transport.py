@@ -8,12 +8,25 @@ import httpx2
 import msgspec
 
 from kubeslurm.slurm.answers import judge
-from kubeslurm.slurm.errors import NotFound, SlurmError, Unreachable
+from kubeslurm.slurm.errors import NotServed, SlurmError, Unauthorized, Unreachable
 
-# Newest first. Each has been compared with the structs of models.py; older ones lack endpoints that we need.
+# Newest first. The structs of models.py have been compared with v0.0.44 and v0.0.45. Older versions lack endpoints
+# that we need.
 VERSIONS = ("v0.0.46", "v0.0.45", "v0.0.44")
 DEADLINE = 8.0
 CONNECT = 1.0
+
+# Given the time that a change to Slurm may take, says how much of it is allowed, or raises when none may start.
+Admit = Callable[[float], float]
+
+
+class _Call(msgspec.Struct, frozen=True):
+    method: str
+    path: str
+    params: dict[str, str] | None = None
+    content: bytes | None = None
+    changes: bool = False
+    deadline: float = DEADLINE
 
 
 class Transport:
@@ -26,11 +39,13 @@ class Transport:
         *,
         http: httpx2.AsyncBaseTransport | None = None,
         versions: Sequence[str] = VERSIONS,
+        admit: Admit | None = None,
     ) -> None:
         self.token = token
         self._servers: list[str] = []
         self._versions: dict[str, str] = {}
         self._candidates = tuple(versions)
+        self._admit = admit
         # Pods are reached directly, never through a proxy of the environment.
         self._http = httpx2.AsyncClient(transport=http, trust_env=False)
         self.use(servers)
@@ -47,8 +62,7 @@ class Transport:
 
     async def version(self) -> str:
         """The API version in use, found out if need be."""
-        async with self._deadline(DEADLINE):
-            await self._try_each("GET", "ping/", None, None)
+        await self.call("GET", "ping/")
         return self._versions[self._servers[0]]
 
     async def call(
@@ -59,42 +73,67 @@ class Transport:
         params: dict[str, str] | None = None,
         body: Any = None,
         deadline: float = DEADLINE,
+        changes: bool = False,
     ) -> httpx2.Response:
-        """One call to `/slurm/<version>/<path>`; raises the SlurmError that the answer stands for."""
+        """One call to `/slurm/<version>/<path>`; raises the SlurmError that the answer stands for.
+
+        `changes` marks a GET that is no read: Slurm has some. Whatever changes something must be admitted.
+        """
+        if self._http.is_closed:
+            raise Unreachable("the connection to this cluster was closed, because no RestApi serves it any more")
         content = None if body is None else msgspec.json.encode(body)
-        async with self._deadline(deadline):
-            response = await self._try_each(method, path, params, content)
-        failure = judge(method, response.status_code, response.content)
-        if failure is not None:
-            raise failure
-        return response
+        try:
+            async with asyncio.timeout(deadline):
+                return await self._try_each(_Call(method, path, params, content, changes or method != "GET", deadline))
+        except TimeoutError as late:
+            raise Unreachable(f"no answer from Slurm within {deadline:g} s") from late
 
     async def close(self) -> None:
         await self._http.aclose()
 
-    def _deadline(self, seconds: float) -> "_Deadline":
-        return _Deadline(seconds, self._rotate)
-
-    async def _try_each(
-        self, method: str, path: str, params: dict[str, str] | None, content: bytes | None
-    ) -> httpx2.Response:
+    async def _try_each(self, call: _Call) -> httpx2.Response:
         trouble: SlurmError = Unreachable("no slurmrestd is known for this cluster")
-        for _ in range(len(self._servers)):
-            server = self._servers[0]
+        answers = 0
+        for server in tuple(self._servers):
             try:
                 version = self._versions.get(server) or await self._probe(server)
-                response = await self._send(method, f"{server}/slurm/{version}/{path}", params, content)
-            except httpx2.TransportError as error:
+                response = await self._carry_out(call, f"{server}/slurm/{version}/{call.path}")
+            except SlurmError as error:  # from the probe: the call itself was not sent
+                trouble = error
+                self._leave(server)
+                continue
+            except (httpx2.RequestError, httpx2.InvalidURL) as error:
                 trouble = Unreachable(f"{server} does not answer: {type(error).__name__} {error}".rstrip())
-                self._rotate()
+                self._leave(server)
                 # The request may have been carried out before the line broke: only reads go to the next replica then.
-                if method != "GET" and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                if call.changes and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
                     break
                 continue
-            if response.status_code == 404 and not response.content.startswith(b"{"):
-                self._versions.pop(server, None)  # no such endpoint: another release may be running there by now
-            return response
+            except (asyncio.CancelledError, TimeoutError):
+                self._leave(server)
+                raise
+            failure = judge(call.method, response.status_code, response.content)
+            if failure is None:
+                return response
+            trouble, answers = failure, answers + 1
+            self._learn(server, response.status_code, failure)
+            if answers > 1 or not _elsewhere(call, failure):
+                break
         raise trouble
+
+    async def _carry_out(self, call: _Call, url: str) -> httpx2.Response:
+        if not call.changes or self._admit is None:
+            return await self._send(call.method, url, call.params, call.content)
+        # Asked for at the last moment: finding a replica and its version takes time.
+        async with asyncio.timeout(self._admit(call.deadline)):
+            return await self._send(call.method, url, call.params, call.content)
+
+    def _learn(self, server: str, status: int, failure: SlurmError) -> None:
+        if isinstance(failure, NotServed):
+            self._versions.pop(server, None)  # another release may be running there by now
+        elif status >= 500 or isinstance(failure, Unreachable | Unauthorized):
+            # It may hold an old key or an old slurm.conf: another replica is asked first from now on.
+            self._leave(server)
 
     async def _probe(self, server: str) -> str:
         for version in self._candidates:
@@ -103,9 +142,9 @@ class Transport:
             if failure is None:
                 self._versions[server] = version
                 return version
-            if not isinstance(failure, NotFound):
+            if not isinstance(failure, NotServed):
                 raise failure
-        raise NotFound(
+        raise NotServed(
             f"{server} serves none of the API versions {', '.join(self._candidates)}; Slurm 25.11 or newer is needed"
         )
 
@@ -119,24 +158,14 @@ class Transport:
         timeout = httpx2.Timeout(None, connect=CONNECT)
         return await self._http.request(method, url, params=params, content=content, headers=headers, timeout=timeout)
 
-    def _rotate(self) -> None:
-        self._servers.append(self._servers.pop(0))
+    def _leave(self, server: str) -> None:
+        # Calls that failed at the same time must not bring the sick one back to the front.
+        if self._servers and self._servers[0] == server:
+            self._servers.append(self._servers.pop(0))
 
 
-class _Deadline:
-    """asyncio.timeout that speaks our errors and moves on to the next replica."""
-
-    def __init__(self, seconds: float, expired: Callable[[], None]) -> None:
-        self._seconds = seconds
-        self._expired = expired
-        self._timeout = asyncio.timeout(seconds)
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(self, kind: Any, error: Any, trace: Any) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as late:
-            self._expired()
-            raise Unreachable(f"no answer from Slurm within {self._seconds:g} s") from late
+def _elsewhere(call: _Call, failure: SlurmError) -> bool:
+    """Whether another replica may do better; a change goes there only if it cannot have been carried out here."""
+    if isinstance(failure, NotServed):
+        return False
+    return isinstance(failure, Unauthorized) or (isinstance(failure, Unreachable) and not call.changes)

@@ -4,7 +4,6 @@ from typing import TypeVar
 
 import msgspec
 import pytest
-from tests.conformance.manifests import Case, cases
 
 from kubeslurm.api.kinds import Kind, kind_of
 from kubeslurm.api.meta import Tree
@@ -12,6 +11,7 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
 from kubeslurm.webhooks.lookup import facts_for
 from kubeslurm.webhooks.rules import judge
+from tests.conformance.manifests import Case, cases
 
 T = TypeVar("T", bound=Resource)
 

@@ -5,7 +5,6 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.conformance.manifests import Case, cases
 
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.controller import Controller
@@ -14,6 +13,7 @@ from kubeslurm.api.meta import Condition, Tree, tree
 from kubeslurm.api.nodeset import NodeSet, NodeSetStatus
 from kubeslurm.api.restapi import RestApi
 from kubeslurm.api.token import Token
+from tests.conformance.manifests import Case, cases
 
 KEYS: Tree = {"slurmKeyRef": {"name": "s", "key": "k"}, "jwtKeyRef": {"name": "j", "key": "k"}}
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from tests.support.manifests import Manifests
 
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.controller import Controller
@@ -18,6 +17,7 @@ from kubeslurm.api.restapi import RestApi
 from kubeslurm.api.views import ConfigMap
 from kubeslurm.build import config, controller, digest, restapi, trial
 from kubeslurm.slurm import conf
+from tests.support.manifests import Manifests
 
 CASES = Path(__file__).parents[2] / "golden" / "control-plane"
 STAMPS = controller.Stamps(slurm_key="slurm-key-hash", jwt_key="jwt-key-hash", restart="restart-hash")

@@ -67,8 +67,11 @@ TOUCHED = Pod(started=True, touched="new", applied="old")
         # A new operator process does not know when the pod was touched; it goes on from there.
         (TOUCHED, "old", IDLE, True, Delivery.RECONFIGURE),
         (TOUCHED, "old", Progress(2.0, 0.5), True, Delivery.AWAIT_PROOF),
-        (TOUCHED, "old", Progress(9.0, PROOF_DELAY), True, Delivery.RECONFIGURE),
-        (TOUCHED, "old", Progress(2.0, 0.5, True), True, Delivery.RECORD),
+        (TOUCHED, "old", Progress(9.0, PROOF_DELAY, 1), True, Delivery.RECONFIGURE),
+        # Every repetition restarts all workers, so they come ever later, and none once slurmctld has read the files.
+        (TOUCHED, "old", Progress(9.0, PROOF_DELAY, 2), True, Delivery.AWAIT_PROOF),
+        (TOUCHED, "old", Progress(99.0, 90.0, 1, read=True), True, Delivery.AWAIT_PROOF),
+        (TOUCHED, "old", Progress(2.0, 0.5, proven=True), True, Delivery.RECORD),
     ],
 )
 def test_delivery_takes_one_step_after_the_other(

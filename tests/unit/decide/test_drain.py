@@ -4,7 +4,6 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.support.workers import NOW, at, drained_by_us, host, worker
 
 from kubeslurm.api.meta import Condition
 from kubeslurm.api.nodeset import Drain
@@ -13,6 +12,7 @@ from kubeslurm.build import names
 from kubeslurm.decide.drain import Hold, change, clean, hold, host_reason, overdue, released
 from kubeslurm.decide.facts import Worker
 from kubeslurm.slurm.models import NodeUpdate
+from tests.support.workers import NOW, at, drained_by_us, host, worker
 
 OURS = "slurm-operator: Pod (slurm/gpu-1) is pending termination for scale-in"
 CORDONED = "slurm-operator: Node (host-1) was cordoned, Pod (slurm/gpu-1) must be cordoned"
@@ -96,7 +96,22 @@ CHANGES: dict[str, tuple[Worker, Hold | None, NodeUpdate | None]] = {
     "an admin's reason is kept when we must drain": (
         worker(1, "DOWN", reason=ADMIN),
         SCALE_IN,
-        NodeUpdate(state=("DRAIN",)),
+        NodeUpdate.drain(f"{OURS} (was: {ADMIN})"),
+    ),
+    "a reason that holds an admin's is left alone": (
+        worker(1, "DOWN", "DRAIN", reason=f"{OURS} (was: {ADMIN})"),
+        SCALE_IN,
+        None,
+    ),
+    "an admin's reason is put back, and what the admin did stays": (
+        worker(1, "DOWN", "DRAIN", reason=f"{OURS} (was: {ADMIN})"),
+        None,
+        NodeUpdate(state=("UNDRAIN",), reason=ADMIN),
+    ),
+    "an admin's reason survives a change of ours": (
+        worker(1, "IDLE", "DRAIN", reason=f"{CORDONED} (was: {ADMIN})"),
+        SCALE_IN,
+        NodeUpdate.drain(f"{OURS} (was: {ADMIN})"),
     ),
     "our drain is lifted when nothing holds": (worker(1, "IDLE", "DRAIN", reason=OURS), None, NodeUpdate.resume()),
     "our drain of a busy node is lifted": (worker(1, "MIXED", "DRAIN", reason=OURS), None, NodeUpdate.resume()),
@@ -154,13 +169,20 @@ def drained_since(hours: float, *state: str) -> Worker:
 
 
 def test_jobs_are_never_ended_without_a_wish() -> None:
-    assert not overdue(drained_since(99, "MIXED", "DRAIN"), None, NOW)
-    assert not overdue(drained_since(99, "MIXED", "DRAIN"), Drain(), NOW)
-    assert not overdue(drained_since(99, "MIXED", "DRAIN"), Drain(policy="Wait", deadline="1h"), NOW)
+    for wish in (None, Drain(), Drain(policy="Wait", deadline="1h")):
+        assert not overdue(drained_since(99, "MIXED", "DRAIN"), SCALE_IN, wish, NOW)
 
 
 def test_jobs_are_ended_after_the_deadline_that_the_owner_set() -> None:
     wish = Drain(policy="Requeue", deadline="4h")
-    assert overdue(drained_since(5, "MIXED", "DRAIN"), wish, NOW)
-    assert not overdue(drained_since(3, "MIXED", "DRAIN"), wish, NOW)
-    assert not overdue(drained_since(5, "IDLE", "DRAIN"), wish, NOW)
+    assert overdue(drained_since(5, "MIXED", "DRAIN"), SCALE_IN, wish, NOW)
+    assert not overdue(drained_since(3, "MIXED", "DRAIN"), SCALE_IN, wish, NOW)
+    assert not overdue(drained_since(5, "IDLE", "DRAIN"), SCALE_IN, wish, NOW)
+
+
+def test_a_drain_for_another_cause_gives_no_notice() -> None:
+    """The node was cordoned days ago; the scale-in of this minute must give its jobs the whole time."""
+    wish = Drain(policy="Cancel", deadline="4h")
+    cordoned = worker(1, "MIXED", "DRAIN", reason=CORDONED, slurm={"reason_changed_at": at(NOW - timedelta(days=5))})
+    assert not overdue(cordoned, SCALE_IN, wish, NOW)
+    assert not overdue(cordoned, None, wish, NOW)

@@ -1,9 +1,11 @@
 """Slurm nodes and pods that lost each other."""
 
-from tests.support.workers import seen, slurm_node, slurmd, worker
+from datetime import timedelta
 
 from kubeslurm.decide.facts import PodInfo
-from kubeslurm.decide.health import fence_reason, orphans, suspects, unregistered
+from kubeslurm.decide.health import amnesia, fence_reason, is_of, orphans, suspects, unregistered, verdict
+from kubeslurm.slurm.models import Job
+from tests.support.workers import NOW, at, nodeset, seen, slurm_node, slurmd, worker
 
 
 def test_an_admins_drain_outlives_the_pod() -> None:
@@ -41,8 +43,15 @@ def test_an_unregistered_worker_is_started_afresh_one_at_a_time() -> None:
 
 
 def test_nobody_is_restarted_when_slurmctld_has_lost_its_memory() -> None:
-    view = seen(*(worker(n, absent=True) for n in range(4)))
+    view = seen(*(worker(n, absent=True) for n in range(4)), amnesia=True)
     assert unregistered(view, {f"gpu-{n}": 99 for n in range(4)}, ()) == []
+
+
+def test_a_slurmctld_that_misses_too_many_has_lost_its_memory() -> None:
+    assert amnesia(missing=1, total=1, known=0)
+    assert amnesia(missing=4, total=10, known=6)
+    assert not amnesia(missing=3, total=10, known=7)
+    assert not amnesia(missing=1, total=2, known=1)
 
 
 def test_absence_must_be_confirmed_before_a_restart() -> None:
@@ -56,3 +65,51 @@ def test_the_only_worker_may_be_restarted() -> None:
 
 def test_nobody_is_unregistered_while_slurm_does_not_answer() -> None:
     assert unregistered(seen(worker(1), known=False), {"gpu-1": 99}, ()) == []
+
+
+def job(number: int, started: float, *state: str) -> Job:
+    """A job that started that many seconds after the slurmd of its node."""
+    return Job(job_id=number, job_state=state or ("RUNNING",), start_time=at(NOW + timedelta(seconds=started)))
+
+
+def test_an_older_job_has_lost_its_processes() -> None:
+    found = verdict([job(1, -60)], NOW)
+    assert ([each.job_id for each in found.lost], found.alone, found.cleared) == ([1], True, False)
+
+
+def test_a_younger_job_clears_the_worker() -> None:
+    assert verdict([job(1, 60)], NOW).cleared
+
+
+def test_neither_is_said_when_the_clocks_cannot_tell() -> None:
+    for seconds in (-5, -1, 0, 3, 5):
+        found = verdict([job(1, seconds)], NOW)
+        assert (found.lost, found.cleared) == ((), False)
+
+
+def test_a_younger_neighbour_of_a_lost_job_is_seen() -> None:
+    found = verdict([job(1, -60), job(2, 60)], NOW)
+    assert ([each.job_id for each in found.lost], found.alone) == ([1], False)
+
+
+def test_a_job_that_is_being_cleaned_up_is_left_to_slurmctld() -> None:
+    assert verdict([job(1, -60, "COMPLETED", "COMPLETING")], NOW).lost == ()
+    assert verdict([job(1, -60, "RUNNING", "COMPLETING")], NOW).lost == ()
+
+
+def test_a_restart_is_harmless_where_steps_survive_it() -> None:
+    restarted = worker(1, "MIXED", status=slurmd(container="containerd://2"))
+    assert suspects([restarted], steps_survive=True) == []
+    assert suspects([worker(2, "MIXED", uid="another")], steps_survive=True) != []
+
+
+def test_the_record_of_a_nodeset_of_the_same_name_elsewhere_is_not_ours() -> None:
+    info = PodInfo("slurm", "gpu-1", "host-1", "gpu", "uid-of-another-cluster")
+    assert not is_of(nodeset(), info, slurm_node(1, "MIXED"))
+    assert not is_of(nodeset(), info, slurm_node(1, "IDLE"))
+    assert is_of(nodeset(), info, slurm_node(1, "DOWN", "NOT_RESPONDING"))
+
+
+def test_a_record_that_refuses_every_successor_is_deleted_even_with_slurms_reason() -> None:
+    refused = slurm_node(1, "IDLE", "DRAIN", "INVALID_REG", reason="gres/gpu count reported lower than configured")
+    assert orphans([refused], {"gpu-1"}).delete == ("gpu-1",)

@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
-from tests.support.workers import worker
 
 from kubeslurm.build import names
 from kubeslurm.decide.order import by_dispensability
+from tests.support.workers import worker
 
 COST, DEADLINE, CORDON = names.POD_DELETION_COST, names.POD_DEADLINE, names.POD_CORDON
 
@@ -25,6 +25,7 @@ FIRST_BEFORE_SECOND: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"annotations": {DEADLINE: "2026-11-15T12:00:00Z"}},
         {"annotations": {DEADLINE: "2026-11-16T12:00:00Z"}},
     ),
+    "an idle pod before a busy one whose end is unknown": ({"state": ("IDLE",)}, {"state": ("MIXED",)}),
     "a cordoned pod": ({"annotations": {CORDON: "true"}}, {}),
 }
 
@@ -32,8 +33,12 @@ FIRST_BEFORE_SECOND: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.mark.parametrize(("first", "second"), FIRST_BEFORE_SECOND.values(), ids=FIRST_BEFORE_SECOND)
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_more_dispensable_goes_first(first: dict[str, Any], second: dict[str, Any], swapped: bool) -> None:
-    a, b = worker(1, **first), worker(1, **second)
+    a, b = (worker(1, *fields.get("state", ()), **_without_state(fields)) for fields in (first, second))
     assert by_dispensability([b, a] if swapped else [a, b]) == [a, b]
+
+
+def _without_state(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name != "state"}
 
 
 def test_the_higher_ordinal_goes_first() -> None:

@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.support.workers import host, nodeset, worker
 
 from kubeslurm.api.nodeset import WorkerTemplate
 from kubeslurm.api.views import Taint
 from kubeslurm.build import names
 from kubeslurm.decide.placement import Fit, misplaced, vacant
+from tests.support.workers import host, nodeset, worker
 
 
 def fit(**spec: Any) -> Fit:

@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import pytest
-from tests.support.workers import NOW, drained_by_us, host, nodeset, seen, slurm_node, slurmd, worker
 
+from kubeslurm.api.nodeset import WorkerTemplate
 from kubeslurm.api.strategy import UpdateStrategy
 from kubeslurm.build.identity import Slot
 from kubeslurm.decide.facts import PodInfo, Seen, Worker
 from kubeslurm.decide.plan import Plan, Policy, decide
 from kubeslurm.slurm.models import NodeUpdate
+from tests.support.workers import NOW, drained_by_us, host, nodeset, seen, slurm_node, slurmd, worker
 
 DRAINED = "slurm-operator: Pod (slurm/gpu-1) is pending termination for scale-in"
 
@@ -152,6 +154,24 @@ def test_updates_by_hand_wait_for_the_user() -> None:
 def test_the_record_of_a_worker_that_is_gone_is_deleted() -> None:
     ghost = slurm_node(5, "DOWN", reason="slurm-operator: Pod is terminating")
     assert plan(seen(worker(0), records=(ghost,)), replicas=1).records.delete == ("gpu-5",)
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(resting={"gpu-0"})], ids=["at once", "while the slot rests"])
+def test_an_admins_drain_is_kept_for_the_next_worker(policy: Policy) -> None:
+    drained = slurm_node(0, "IDLE", "DRAIN", reason="bad GPU")
+    assert plan(seen(records=(drained,)), policy=policy, replicas=1).records.delete == ()
+
+
+def test_an_admins_drain_is_kept_on_the_host_network() -> None:
+    drained = msgspec.structs.replace(slurm_node(0, "IDLE", "DRAIN", reason="bad GPU"), name="host-0")
+    on_host = WorkerTemplate(spec={"hostNetwork": True})
+    assert plan(seen(records=(drained,), hosts=(host("host-0"),)), replicas=1, template=on_host).records.delete == ()
+
+
+def test_a_worker_whose_slurmd_does_not_run_yet_has_no_say_about_the_node() -> None:
+    """Its predecessor's record, drained by us, is not resumed under a pod that is still terminating."""
+    pending = worker(0, "IDLE", "DRAIN", reason=DRAINED, phase="Pending", ready=False, status=slurmd(started=False))
+    assert plan(seen(pending), replicas=1).changes == {}
 
 
 def test_a_busy_node_without_a_pod_is_fenced_and_its_name_waits() -> None:

@@ -1,12 +1,12 @@
 """Which old workers a rolling update replaces now."""
 
 import pytest
-from tests.support.workers import drained_by_us, nodeset, seen, worker
 
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.strategy import RollingUpdate, UpdateStrategy
 from kubeslurm.decide.facts import Worker
 from kubeslurm.decide.rollout import max_unavailable, replaced
+from tests.support.workers import drained_by_us, nodeset, seen, worker
 
 OLD = "old"
 
@@ -69,8 +69,24 @@ def test_a_new_worker_counts_only_after_min_ready_seconds() -> None:
 
 
 def test_old_workers_that_do_not_serve_are_replaced_outside_the_budget() -> None:
-    view = seen(worker(0, revision=OLD, ready=False), worker(1, revision=OLD, ready=False), worker(2, revision=OLD))
-    assert names_of(replaced(rolling(1), view, 3, ())) == ["gpu-0", "gpu-1"]
+    dead = [worker(n, "DOWN", "NOT_RESPONDING", revision=OLD, ready=False) for n in (0, 1)]
+    assert replaced(rolling(1), seen(*dead, worker(2, revision=OLD)), 3, ()) == dead
+
+
+def test_workers_that_only_look_ill_are_drained_within_the_budget() -> None:
+    """A kubelet or an API server that hiccups makes all workers look not ready while their jobs run."""
+    view = seen(*(worker(n, "ALLOCATED", revision=OLD, ready=False) for n in range(8)))
+    assert len(replaced(rolling(2), view, 8, ())) == 2
+
+
+def test_a_set_that_is_not_ready_as_a_whole_can_still_be_mended() -> None:
+    view = seen(*(worker(n, revision=OLD, ready=False) for n in range(3)))
+    assert len(replaced(rolling(1), view, 3, ())) == 1
+
+
+def test_a_budget_that_is_lowered_releases_what_it_no_longer_allows() -> None:
+    busy = [worker(n, "MIXED", "DRAIN", revision=OLD, annotations=drained_by_us("update")) for n in range(4)]
+    assert len(replaced(rolling(1), seen(*busy), 4, ())) == 1
 
 
 def test_workers_that_leave_for_another_cause_are_not_chosen() -> None:

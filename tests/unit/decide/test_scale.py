@@ -1,8 +1,7 @@
 """How many workers are missing or too many."""
 
-from tests.support.workers import drained_by_us, worker
-
 from kubeslurm.decide.scale import BURST, missing, surplus
+from tests.support.workers import drained_by_us, worker
 
 
 def test_missing_workers_get_the_lowest_free_ordinals() -> None:

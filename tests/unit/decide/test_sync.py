@@ -1,19 +1,16 @@
 """What Slurm is told about its nodes, and in how many calls."""
 
-from tests.support.workers import host, nodeset, slurmd, worker
-
 from kubeslurm.build import names
 from kubeslurm.decide.drain import Hold
 from kubeslurm.decide.facts import PodInfo
-from kubeslurm.decide.sync import changes, grouped, pod_info
+from kubeslurm.decide.sync import changes, grouped
 from kubeslurm.slurm.models import NodeUpdate
-
-SET = nodeset()
+from tests.support.workers import host, slurmd, worker
 
 
 def test_a_new_worker_gets_the_comment_that_names_its_pod() -> None:
     fresh = worker(1, slurm={"comment": ""})
-    assert changes(SET, [fresh], {}, ()) == {"gpu-1": NodeUpdate(comment=pod_info(SET, fresh).text)}
+    assert changes([fresh], {}, ()) == {"gpu-1": NodeUpdate(comment=fresh.info)}
 
 
 def test_the_comment_keeps_the_form_that_other_tools_read() -> None:
@@ -25,33 +22,31 @@ def test_the_comment_keeps_the_form_that_other_tools_read() -> None:
 
 def test_a_suspect_keeps_the_comment_that_gives_it_away() -> None:
     restarted = worker(1, "MIXED", status=slurmd(container="containerd://2"))
-    assert changes(SET, [restarted], {}, {"gpu-1"}) == {}
+    assert changes([restarted], {}, {"gpu-1"}) == {}
 
 
 def test_a_worker_without_a_running_slurmd_is_not_named() -> None:
-    assert changes(SET, [worker(1, status=slurmd(started=False), slurm={"comment": ""})], {}, ()) == {}
+    assert changes([worker(1, status=slurmd(started=False), slurm={"comment": ""})], {}, ()) == {}
 
 
 def test_state_and_comment_go_in_one_call() -> None:
     fresh = worker(1, slurm={"comment": ""})
-    found = changes(SET, [fresh], {"gpu-1": Hold("node", "slurm-operator: x")}, ())
-    assert found == {
-        "gpu-1": NodeUpdate(state=("DRAIN",), reason="slurm-operator: x", comment=pod_info(SET, fresh).text)
-    }
+    found = changes([fresh], {"gpu-1": Hold("node", "slurm-operator: x")}, ())
+    assert found == {"gpu-1": NodeUpdate(state=("DRAIN",), reason="slurm-operator: x", comment=fresh.info)}
 
 
 def test_topology_is_written_only_on_difference_and_never_empty() -> None:
     spec = {names.TOPOLOGY_SPEC: "topo:a:b"}
     there = host("host-1", annotations=spec)
-    assert changes(SET, [worker(1, host=there)], {}, ()) == {"gpu-1": NodeUpdate(topology_str="topo:a:b")}
-    assert changes(SET, [worker(1, host=there, slurm={"topology": "topo:a:b"})], {}, ()) == {}
-    assert changes(SET, [worker(1, slurm={"topology": "default:x"})], {}, ()) == {}
+    assert changes([worker(1, host=there)], {}, ()) == {"gpu-1": NodeUpdate(topology_str="topo:a:b")}
+    assert changes([worker(1, host=there, slurm={"topology": "topo:a:b"})], {}, ()) == {}
+    assert changes([worker(1, slurm={"topology": "default:x"})], {}, ()) == {}
 
 
 def test_features_of_the_kubernetes_node_replace_only_their_own_kind() -> None:
     there = host("host-1", annotations={names.FEATURES_SPEC: "nvme, ib"})
     have = {"features": ("gpu", "k8s/old"), "active_features": ("gpu",)}
-    assert changes(SET, [worker(1, host=there, slurm=have)], {}, ()) == {
+    assert changes([worker(1, host=there, slurm=have)], {}, ()) == {
         "gpu-1": NodeUpdate(features=("gpu", "k8s/ib", "k8s/nvme"), features_act=("gpu", "k8s/ib", "k8s/nvme"))
     }
 

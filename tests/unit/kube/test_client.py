@@ -3,7 +3,6 @@ from typing import Any
 
 import pytest
 from prometheus_client import REGISTRY
-from tests.support.fake_apiserver import Address, FakeApiServer, config_map, pod
 
 from kubeslurm.api.kinds import CONFIGMAP, NODE, POD
 from kubeslurm.api.views import ConfigMap, Pod
@@ -14,6 +13,7 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists, Conflict, Fenced, NotFound, Throttled, Unavailable
 from kubeslurm.kube.fence import Fence
+from tests.support.fake_apiserver import Address, FakeApiServer, config_map, pod
 
 pytestmark = pytest.mark.looptime
 

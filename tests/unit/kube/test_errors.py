@@ -1,9 +1,9 @@
 import pytest
-from tests.support.fake_apiserver import encode
 
 from kubeslurm.engine.controller import Retry
 from kubeslurm.kube import errors
 from kubeslurm.kube.errors import error_from
+from tests.support.fake_apiserver import encode
 
 
 @pytest.mark.parametrize(

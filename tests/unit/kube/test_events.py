@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.support.fake_apiserver import FakeApiServer
 
 from kubeslurm.api.meta import ObjectMeta
 from kubeslurm.api.views import Node, Pod
 from kubeslurm.kube.events import FLUSH_SECONDS, PER_OBJECT_BURST, SERIES_SECONDS, Events
+from tests.support.fake_apiserver import FakeApiServer
 
 pytestmark = pytest.mark.looptime
 

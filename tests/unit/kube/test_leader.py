@@ -4,11 +4,11 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
-from tests.support.fake_apiserver import Address, FakeApiServer
 
 from kubeslurm.kube.errors import Fenced
 from kubeslurm.kube.fence import Fence, boot_time
 from kubeslurm.kube.leader import Leader, LeadershipLost
+from tests.support.fake_apiserver import Address, FakeApiServer
 
 pytestmark = pytest.mark.looptime
 

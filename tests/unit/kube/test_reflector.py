@@ -6,7 +6,6 @@ from typing import Any
 import msgspec
 import pytest
 from prometheus_client import REGISTRY
-from tests.support.fake_apiserver import FakeApiServer, encode, pod
 
 from kubeslurm.api.kinds import POD
 from kubeslurm.api.views import Pod
@@ -15,6 +14,7 @@ from kubeslurm.engine.store import Store
 from kubeslurm.kube import reflector as module
 from kubeslurm.kube.objects import kube_store
 from kubeslurm.kube.reflector import Reflector
+from tests.support.fake_apiserver import FakeApiServer, encode, pod
 
 pytestmark = pytest.mark.looptime
 

@@ -40,7 +40,7 @@ def test_exactly_one_storage_class_is_the_default() -> None:
 
 
 def test_only_tcp_node_ports_are_opened() -> None:
-    services = [
+    services: list[dict[str, Any]] = [
         {"spec": {"ports": [{"port": 80, "nodePort": 30080}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]}},
         {"spec": {"ports": [{"port": 443}]}},
         {"spec": {}},

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.errors import Fenced
 from kubeslurm.operator import process
 from kubeslurm.operator.admission import Admission
 from kubeslurm.operator.rbac import watched
@@ -32,6 +34,18 @@ def kubeconfig(tmp_path: Path) -> str:
 async def test_readiness_waits_for_every_kind_that_is_watched(kubeconfig: str) -> None:
     operator = Operator(OperatorSettings(kubeconfig=kubeconfig, leader_elect=True))
     assert set(operator.manager.unsynced) == {kind.plural for kind in watched()}
+    await operator.connection.close()
+
+
+async def test_slurm_is_not_written_to_before_leadership_is_won(kubeconfig: str) -> None:
+    operator = Operator(OperatorSettings(kubeconfig=kubeconfig, leader_elect=True))
+    cluster = operator.clusters.update(
+        Key("ns", "slurm"), ["http://127.0.0.1:1"], b"a key of at least thirty-two bytes"
+    )
+    cluster.client.transport._versions["http://127.0.0.1:1"] = "v0.0.45"
+    with pytest.raises(Fenced):
+        await cluster.client.reconfigure()
+    await operator.clusters.close()
     await operator.connection.close()
 
 

@@ -8,14 +8,16 @@ import pytest
 
 import kubeslurm
 from kubeslurm.api.kinds import POD
+from kubeslurm.build import names
 from kubeslurm.decide.facts import Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.objects import decoder_of
+from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.removal import ABSENT_EVERY, Outcome, Removal, Request
 from tests.support.world import CLUSTER, World
 
-# The control plane deletes its own throw-away pods, which never run a job.
-MAY_DELETE_PODS = {"reconcile/removal.py", "reconcile/config.py"}
+# The control plane deletes pods of its own, which never run a job: trials, and slurmctld's on a lost machine.
+MAY_DELETE_PODS = {"reconcile/removal.py", "reconcile/config.py", "reconcile/rescue.py"}
 
 
 class Clock:
@@ -33,15 +35,15 @@ async def world() -> World:
     return world
 
 
-def request(world: World, *names: str, **fields: Any) -> Request:
-    pods = [world.caches.store(POD).get(Key("slurm", name)) for name in names]
+def request(world: World, *wanted: str, **fields: Any) -> Request:
+    pods = [world.caches.store(POD).get(Key("slurm", name)) for name in wanted]
     workers = tuple(Worker(pod=pod) for pod in pods if pod is not None)
     given: dict[str, Any] = {"owner": "uid", "slurm": world.clusters.of(CLUSTER), "absences": {}} | fields
     return Request(workers=workers, **given)
 
 
-async def ask(world: World, *names: str, **fields: Any) -> Outcome:
-    return await Removal(world.kube).remove(request(world, *names, **fields))  # type: ignore[arg-type]
+async def ask(world: World, *wanted: str, **fields: Any) -> Outcome:
+    return await Removal(world.kube, Ledgers()).remove(request(world, *wanted, **fields))  # type: ignore[arg-type]
 
 
 async def test_a_drained_node_lets_its_pod_go(world: World) -> None:
@@ -84,7 +86,7 @@ async def test_a_pod_that_was_replaced_meanwhile_is_not_touched(world: World) ->
     wanted = request(world, "gpu-0")
     tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
     tree["metadata"]["uid"] = "another"
-    outcome = await Removal(world.kube).remove(wanted)  # type: ignore[arg-type]
+    outcome = await Removal(world.kube, Ledgers()).remove(wanted)  # type: ignore[arg-type]
     assert (outcome.removed, outcome.refused) == ([], {})
 
 
@@ -94,6 +96,35 @@ async def test_an_unknown_node_keeps_its_pod_until_several_lists_agree(world: Wo
     assert (await ask(world, "gpu-0", absences={"gpu-0": 3})).removed == ["gpu-0"]
 
 
+async def test_a_forgotten_node_that_ran_jobs_keeps_its_pod(world: World) -> None:
+    del world.slurm.records["gpu-0"]
+    tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
+    tree["metadata"]["labels"][names.LABEL_POD_PROTECT] = "true"
+    outcome = await ask(world, "gpu-0", absences={"gpu-0": 9})
+    assert "which ran jobs when it was last heard of: annotate the pod" in outcome.refused["gpu-0"]
+
+
+async def test_nobody_goes_while_slurmctld_has_lost_its_memory(world: World) -> None:
+    world.slurm.records.clear()
+    outcome = await ask(world, "gpu-0", absences={"gpu-0": 9}, amnesia=True)
+    assert "slurmctld has lost most of its nodes" in outcome.refused["gpu-0"]
+
+
+async def test_a_suspended_job_keeps_the_pod_though_its_node_looks_idle(world: World) -> None:
+    world.slurm.suspend(world.slurm.submit("gpu-0"))
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    assert world.slurm.records["gpu-0"].drained
+    assert (await ask(world, "gpu-0")).refused == {"gpu-0": "job 1 is suspended on node gpu-0"}
+
+
+async def test_a_slurmd_that_started_unnoticed_keeps_its_pod(world: World) -> None:
+    """The kubelet cannot report: the API shows a container that has not started, Slurm a node that works."""
+    tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
+    tree["status"] = {"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {}}}]}
+    world.slurm.submit("gpu-0")
+    assert "still runs jobs" in (await ask(world, "gpu-0")).refused["gpu-0"]
+
+
 async def test_a_node_that_came_back_just_now_keeps_its_pod(world: World) -> None:
     assert (await ask(world, "gpu-0", absences={"gpu-0": 9})).removed == []
 
@@ -101,7 +132,7 @@ async def test_a_node_that_came_back_just_now_keeps_its_pod(world: World) -> Non
 async def test_unknown_nodes_go_one_after_the_other(world: World) -> None:
     world.slurm.records.clear()
     clock = Clock()
-    gate = Removal(world.kube, clock)  # type: ignore[arg-type]
+    gate = Removal(world.kube, Ledgers(clock), clock)  # type: ignore[arg-type]
     absences = {"gpu-0": 9, "gpu-1": 9}
     first = await gate.remove(request(world, "gpu-0", "gpu-1", absences=absences))
     assert len(first.removed) == 1
@@ -128,9 +159,9 @@ async def test_a_pod_that_started_since_it_was_listed_is_judged_as_it_is_now(wor
     wanted = request(world, "gpu-0", slurm=None)
     pending = decoder_of(POD).decode(b'{"metadata":{"name":"gpu-0","namespace":"slurm"},"status":{"phase":"Pending"}}')
     stale = Request(owner="uid", workers=(Worker(pod=pending),), slurm=None, absences={})
-    outcome = await Removal(world.kube).remove(stale)  # type: ignore[arg-type]
+    outcome = await Removal(world.kube, Ledgers()).remove(stale)  # type: ignore[arg-type]
     assert outcome.removed == []
-    assert (await Removal(world.kube).remove(wanted)).removed == []  # type: ignore[arg-type]
+    assert (await Removal(world.kube, Ledgers()).remove(wanted)).removed == []  # type: ignore[arg-type]
 
 
 async def test_a_failing_delete_is_told_and_others_go_on(world: World) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.slurm.answers import judge
-from kubeslurm.slurm.errors import NotFound, Refused, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable
 
 
 def body(number: int | None = None, text: str = "text", warnings: list[str] | None = None) -> bytes:
@@ -29,7 +29,12 @@ def body(number: int | None = None, text: str = "text", warnings: list[str] | No
         ("POST", 422, body(2010, "Access/permission denied"), Refused),
         ("POST", 500, body(9207, "unknown flag"), Refused),
         ("GET", 500, body(-1, "Unspecified error"), Refused),
-        ("GET", 404, b"Unable to find requested URL endpoint.", NotFound),
+        ("POST", 200, body(0, "No error"), Refused),
+        ("GET", 404, b"Unable to find requested URL endpoint.", NotServed),
+        ("GET", 404, b"<html>", NotServed),
+        ("GET", 404, body(), NotServed),
+        ("GET", 404, body(0, "No error"), NotServed),
+        ("GET", 404, body(2018, "Invalid node name specified"), NotFound),
         ("GET", 404, body(2017, "Invalid job id specified"), NotFound),
         ("GET", 401, b"Authentication failure", Unauthorized),
         ("GET", 511, body(1007, "Protocol authentication error"), Unauthorized),
@@ -39,6 +44,8 @@ def body(number: int | None = None, text: str = "text", warnings: list[str] | No
         ("GET", 504, body(5004, "Socket timed out"), Unreachable),
         ("GET", 503, b"upstream is gone", Unreachable),
         ("GET", 200, b"<html>", Unreachable),
+        ("GET", 200, b'{"errors": [], "other": "caf\xe9"}', None),
+        ("GET", 422, b'{"errors": [{"error_number": 2018, "error": "no node caf\xe9"}]}', NotFound),
         ("GET", 500, body(), Unreachable),
         ("POST", 400, body(), Refused),
     ],

@@ -9,7 +9,7 @@ import httpx2
 import pytest
 
 from kubeslurm.slurm.client import SlurmClient
-from kubeslurm.slurm.errors import NotFound, Refused, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable
 from kubeslurm.slurm.models import NodeUpdate
 from kubeslurm.slurm.transport import Transport
 from tests.unit.slurm.slurmrestd import EMPTY, Slurmrestd
@@ -67,12 +67,13 @@ async def test_an_upgraded_server_is_asked_for_its_version_again() -> None:
     slurm = client(server)
     await slurm.node("n")
     server.versions = ("v0.0.46",)
-    assert await slurm.node("n") is None
+    with pytest.raises(NotServed):
+        await slurm.node("n")
     assert await slurm.node("n") is not None
 
 
 async def test_a_server_that_is_too_old_says_what_is_needed() -> None:
-    with pytest.raises(NotFound, match=r"25\.11 or newer"):
+    with pytest.raises(NotServed, match=r"25\.11 or newer"):
         await client(Slurmrestd("v0.0.41")).nodes()
 
 
@@ -189,6 +190,83 @@ async def test_an_answer_of_another_shape_is_a_slurm_error() -> None:
     server.answers = {"GET nodes/": (200, {"nodes": [{"name": 5}], **EMPTY})}
     with pytest.raises(SlurmError, match="not understood"):
         await client(server).nodes()
+
+
+UPDATED = {"last_update": {"set": True, "infinite": False, "number": 5}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        EMPTY,
+        {"nodes": [], **EMPTY},
+        {**UPDATED, **EMPTY},
+        {"nodes": [], "errors": [], "warnings": [{"description": "something was left out"}], **UPDATED},
+        {"nodes": [{"name": "n"}], "errors": [], "warnings": [{"description": "something was left out"}], **UPDATED},
+        {"nodes": [{"name": "n"}], "errors": [], "warnings": [{"description": "No nodes to dump"}], **UPDATED},
+    ],
+)
+async def test_a_list_that_may_not_be_whole_is_a_failure_and_no_small_cluster(body: dict[str, Any]) -> None:
+    server = Slurmrestd()
+    server.answers = {"GET nodes/": (200, body)}
+    with pytest.raises(SlurmError):
+        await client(server).nodes()
+
+
+async def test_a_cluster_that_has_no_nodes_yet_is_read_as_such() -> None:
+    server = Slurmrestd()
+    warned = {"nodes": [], "errors": [], "warnings": [{"description": "No nodes to dump", "source": ""}], **UPDATED}
+    server.answers = {"GET nodes/": (200, warned)}
+    answer = await client(server).nodes()
+    assert answer is not None
+    assert answer.nodes == ()
+
+
+async def test_nothing_changed_is_no_answer_to_a_question_for_everything() -> None:
+    server = Slurmrestd()
+    server.answers = {"GET nodes/": (304, b"")}
+    with pytest.raises(Unreachable):
+        await client(server).nodes()
+
+
+@pytest.mark.parametrize(
+    "answer", [(404, b"not found"), (404, EMPTY), (200, EMPTY), (200, {"nodes": [], **EMPTY}), (200, b"")]
+)
+async def test_a_node_is_absent_only_if_slurm_says_so(answer: tuple[int, Any]) -> None:
+    server = Slurmrestd()
+    server.answers = {"GET node/n": answer, "DELETE node/n": (404, b"not found"), "POST nodes/": (404, b"not found")}
+    with pytest.raises(SlurmError) as failure:
+        await client(server).node("n")
+    assert not isinstance(failure.value, NotFound)
+    with pytest.raises(NotServed):
+        await client(server).delete_nodes(["n"])
+    with pytest.raises(NotServed):
+        await client(server).update_nodes(["n"], NodeUpdate.resume())
+
+
+async def test_a_server_without_the_live_configuration_or_requeue_says_so() -> None:
+    server = Slurmrestd("v0.0.44")
+    missing = (404, b"Unable to find requested URL endpoint.")
+    job = {"jobs": [{"job_id": 1}], **EMPTY}
+    server.answers = {"GET conf": missing, "GET job/1/requeue": missing, "GET job/1": (200, job)}
+    assert await client(server).conf() is None
+    with pytest.raises(Refused, match=r"26\.05"):
+        await client(server).requeue_job(1)
+
+
+async def test_bytes_that_are_not_text_cost_a_character_and_nothing_else() -> None:
+    server = Slurmrestd()
+    server.answers = {"GET node/n": (200, b'{"nodes": [{"name": "n", "reason": "caf\xe9"}], "errors": []}')}
+    node = await client(server).node("n")
+    assert node is not None
+    assert node.reason == "caf\ufffd"
+
+
+async def test_an_odd_job_id_does_not_hide_the_other_jobs() -> None:
+    server = Slurmrestd()
+    rows = [{"job_id": text, "state": ["RUNNING"]} for text in ("7_3", "12+0", "12+1", "", "what", "20_[1-5]")]
+    server.answers = {"GET jobs/state/": (200, {"jobs": rows, **EMPTY})}
+    assert {row.job_id for row in await client(server).jobs_state()} == {7, 12, 13, 20}
 
 
 async def test_unchanged_nodes_read_as_none() -> None:

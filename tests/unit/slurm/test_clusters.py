@@ -2,9 +2,12 @@
 
 import asyncio
 
+import pytest
+
 from kubeslurm.engine.key import Key
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
+from kubeslurm.slurm.errors import Unreachable
 from tests.unit.slurm.slurmrestd import EMPTY, Slurmrestd
 
 ONE = Key("ns", "one")
@@ -56,7 +59,9 @@ async def test_listeners_hear_of_every_cluster_once() -> None:
 
 async def test_a_removed_cluster_is_no_longer_asked() -> None:
     clusters, _ = registry()
-    clusters.update(ONE, ["http://a"], KEY)
+    cluster = clusters.update(ONE, ["http://a"], KEY)
     await clusters.remove(ONE)
     await clusters.remove(ONE)
     assert clusters.of(ONE) is None
+    with pytest.raises(Unreachable, match="closed"):
+        await cluster.client.nodes()

@@ -1,6 +1,7 @@
 import pytest
 
 from kubeslurm.slurm import hostlist
+from kubeslurm.slurm.errors import SlurmError
 
 
 @pytest.mark.parametrize(
@@ -36,8 +37,9 @@ def test_names_compress_into_ranges(names: list[str], text: str) -> None:
 
 @pytest.mark.parametrize("text", ["n[1-", "n]1[", "n[[1]]", "n[a-b]", "n[3-1]", "n[0-99999999]"])
 def test_nonsense_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="hostlist"):
+    with pytest.raises(ValueError, match="hostlist") as failure:
         hostlist.expand(text)
+    assert isinstance(failure.value, SlurmError)
 
 
 def test_chunks_keep_every_name_once() -> None:

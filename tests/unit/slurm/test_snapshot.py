@@ -1,10 +1,14 @@
 """The shared view of nodes: what it takes over, how it ages, what it concludes from absence."""
 
+import asyncio
 from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
 
 from kubeslurm.slurm.errors import SlurmError, Unreachable
 from kubeslurm.slurm.models import Node, Nodes
-from kubeslurm.slurm.snapshot import FULL_EVERY, INTERVAL, LONGEST_RETRY, Snapshot
+from kubeslurm.slurm.snapshot import APART, FULL_EVERY, INTERVAL, LONGEST_RETRY, REMEMBERED, Snapshot
 
 
 class Script:
@@ -48,7 +52,7 @@ def make() -> tuple[Snapshot, Script, Clock]:
     clock = Clock()
     script = Script(clock)
     client: Any = script
-    return Snapshot(client, clock=clock), script, clock
+    return Snapshot(client, clock=clock, asleep=lambda: 0.0), script, clock
 
 
 A, B = Node(name="a", state=("IDLE",)), Node(name="b", state=("IDLE",))
@@ -122,7 +126,7 @@ async def test_absence_is_counted_in_full_lists_only() -> None:
     snapshot, script, clock = make()
     script.lists = [listed(A, B), listed(A), None, listed(A), listed(A, B)]
     for expected in (0, 1, 1, 2, 0):
-        clock.now += 1
+        clock.now += APART
         await snapshot.poll()
         assert snapshot.absences("b") == expected
 
@@ -132,11 +136,70 @@ async def test_lists_asked_for_before_a_moment_do_not_count() -> None:
     script.lists = [listed(A)] * 4
     for _ in range(3):
         await snapshot.poll()
-        clock.now += 1
+        clock.now += APART
     assert snapshot.absences("young") == 3
     assert snapshot.absences("young", since=clock.now) == 0
     await snapshot.poll()
     assert snapshot.absences("young", since=clock.now) == 1
+
+
+async def test_many_lists_in_a_moment_are_one_look() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A, B), *[listed(A)] * 200]
+    await snapshot.poll()
+    for _ in range(120):
+        clock.now += 0.5
+        await snapshot.poll()
+    assert snapshot.absences("b") == 2
+    assert snapshot.absent_for("b") == 59.5
+    clock.now += 0.5
+    await snapshot.poll()
+    assert snapshot.absences("b") == 3
+    assert snapshot.absent_for("b") == 60
+
+
+async def test_absence_lasts_from_the_first_list_without_the_node_to_the_last() -> None:
+    snapshot, script, clock = make()
+    script.singles = {"b": B}
+    script.lists = [listed(A), None, Unreachable("gone"), listed(A), listed(A)]
+    assert snapshot.absent_for("b") == 0
+    started = clock.now
+    for lasted in (0, 0, 0, 60, 80):
+        await snapshot.poll()
+        assert snapshot.absent_for("b") == lasted
+        clock.now += 20
+    assert snapshot.absent_for("b", since=started + 1) == 20
+    assert snapshot.absent_for("b", since=clock.now) == 0
+    assert snapshot.absent_for("a") == 0
+    await snapshot.refresh(["b"])
+    assert snapshot.absent_for("b") == 0
+
+
+async def test_a_busy_or_a_slow_cluster_is_remembered_long_enough() -> None:
+    for pause in (0.5, 500.0):
+        snapshot, script, clock = make()
+        script.lists = [listed(A)] * 3000
+        for _ in range(3000):
+            await snapshot.poll()
+            clock.now += pause
+        assert REMEMBERED <= snapshot.absent_for("b") <= 64 * 500
+        assert snapshot.absences("b") >= 3
+
+
+async def test_a_machine_that_slept_knows_nothing_any_more() -> None:
+    clock, slept = Clock(), Clock()
+    script = Script(clock)
+    client: Any = script
+    snapshot = Snapshot(client, clock=clock, asleep=slept)
+    script.lists = [listed(A), None]
+    await snapshot.poll()
+    assert snapshot.fresh()
+    slept.now += 3600
+    assert snapshot.age() == 3600
+    assert not snapshot.fresh()
+    assert snapshot.absent_for("b") == 0
+    await snapshot.poll()
+    assert snapshot.fresh()
 
 
 async def test_a_full_list_is_asked_for_now_and_then_even_if_nothing_changes() -> None:
@@ -175,3 +238,23 @@ async def test_a_refresh_tells_what_is_there_now() -> None:
     script.singles = {"a": A, "x": None}
     assert await snapshot.refresh(["a", "x"]) == {"a": A, "x": None}
     assert snapshot.get("a") == A
+
+
+@pytest.mark.looptime
+async def test_a_listener_that_fails_does_not_end_the_poller() -> None:
+    snapshot, script, _ = make()
+    script.lists = [listed(A), listed(B)]
+    recovered = asyncio.Event()
+
+    def listen(key: str, _old: Node | None, new: Node | None) -> None:
+        if key == "b":
+            recovered.set()
+        elif new is not None:
+            raise RuntimeError("oops")
+
+    snapshot.store.subscribe(listen)
+    with capture_logs() as logs:
+        poller = asyncio.get_running_loop().create_task(snapshot.run())
+        await asyncio.wait_for(recovered.wait(), 30)
+        poller.cancel()
+    assert [entry["event"] for entry in logs] == ["polling Slurm went wrong"]

@@ -1,0 +1,49 @@
+"""A user who exists on no machine submits through REST: the token says who it is."""
+
+import base64
+import json
+
+from tests.support.site import Site
+from tests.support.slurm import wait_for
+
+TOKEN = {
+    "apiVersion": "slinky.slurm.net/v1beta1",
+    "kind": "Token",
+    "metadata": {"name": "carol"},
+    "spec": {
+        "jwtKeyRef": {"name": "slurm-auth-jwt", "key": "jwt.key"},
+        "username": "carol",
+        # Slurm takes an identity only when it is complete.
+        "identity": {
+            "uid": 7003,
+            "gid": 7000,
+            "gids": [7000],
+            "gecos": "Carol",
+            "dir": "/tmp",  # noqa: S108
+            "shell": "/bin/sh",
+        },
+    },
+}
+
+
+def test_a_user_who_exists_nowhere_runs_a_job_by_the_claims_of_a_token(site: Site) -> None:
+    site.kubectl("apply", "--filename=-", stdin=json.dumps(TOKEN))
+    secret = wait_for("the token", lambda: site.find("secret", "carol-jwt-carol"))
+    token = base64.b64decode(secret["data"]["SLURM_JWT"]).decode()
+    job = submit(site, token, "#!/bin/sh\nid --user > /tmp/carol.txt\n")
+    site.wait_for_job(job, "COMPLETED")
+    assert site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%U").strip() == "7003"
+    site.kubectl("delete", "tokens.slinky.slurm.net", "carol")
+
+
+def submit(site: Site, token: str, script: str) -> int:
+    """The id of a job sent to slurmrestd with a user's token."""
+    (address,) = (
+        pod["status"]["podIP"] for pod in site.get("pods", "", "--selector=app.kubernetes.io/name=slurmrestd")["items"]
+    )
+    job = {"name": "from-afar", "current_working_directory": "/tmp", "environment": ["PATH=/usr/bin:/bin"]}  # noqa: S108
+    body = json.dumps({"script": script, "job": job})
+    headers = ("--header", f"X-SLURM-USER-TOKEN: {token}", "--header", "Content-Type: application/json")
+    url = f"http://{address}:6820/slurm/v0.0.44/job/submit"
+    answer = site.cluster.fabric_exec(["curl", "--silent", *headers, "--data", body, url]).stdout
+    return int(json.loads(answer)["job_id"])

@@ -1,0 +1,211 @@
+"""The control plane's reconcilers on an API server in memory, with a kubelet and a slurmctld that obey the test."""
+
+import asyncio
+import base64
+import copy
+from typing import Any
+
+from kubeslurm.api import kinds
+from kubeslurm.api.meta import Tree
+from kubeslurm.build import names
+from kubeslurm.decide.proof import checksum
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+from kubeslurm.reconcile.controller import ControllerReconciler
+from kubeslurm.reconcile.restapi import RestApiReconciler
+from kubeslurm.reconcile.slurm import SlurmReconciler
+from kubeslurm.reconcile.token import TokenReconciler
+from kubeslurm.slurm.clusters import Clusters, SlurmCluster
+from kubeslurm.slurm.models import LiveConf, Node, Nodes, Ping
+from kubeslurm.slurm.snapshot import Snapshot
+from tests.support.fake_apiserver import Address, FakeApiServer
+
+KEY = Key("ns", "c")
+JWT_KEY = b"jwt-key-" * 4
+API = "slinky.slurm.net/v1beta1"
+WATCHED: tuple[kinds.Kind[Any], ...] = (
+    *kinds.SLURM_KINDS,
+    kinds.CONFIGMAP,
+    kinds.DEPLOYMENT,
+    kinds.NODE,
+    kinds.POD,
+    kinds.SECRET,
+    kinds.SERVICE,
+    kinds.STATEFULSET,
+)
+
+
+class FakeSlurm:
+    """slurmctld behind the client's interface: it reads what the kubelet mounted, when it is told to."""
+
+    def __init__(self, world: "ControlPlane") -> None:
+        self.world = world
+        self.reconfigured = 0
+        self.read = ""
+        self.nodes_now: tuple[Node, ...] = ()
+
+    async def reconfigure(self) -> None:
+        self.reconfigured += 1
+        self.read = self.world.mounted
+
+    async def conf(self) -> LiveConf:
+        return LiveConf(values={}, checksum=checksum(self.read) or 0, read_at=self.reconfigured)
+
+    async def ping(self) -> tuple[Ping, ...]:
+        return (Ping(hostname="c-controller-0", responding=True),)
+
+    async def nodes(self, _since: int | None = None) -> Nodes:
+        return Nodes(nodes=self.nodes_now, last_update=1)
+
+    async def release(self) -> str:
+        return "26.05.5"
+
+    async def close(self) -> None:
+        return
+
+
+class ControlPlane:
+    """One cluster's objects, the reconcilers that look after them, and the world around."""
+
+    def __init__(self) -> None:
+        self.server = FakeApiServer()
+        self.connection = self.server.connection()
+        self.mounted = ""
+        self.tasks: list[asyncio.Task[None]] = []
+        self.slurm = FakeSlurm(self)
+        self.now = 1_000_000.0
+
+    async def start(self) -> None:
+        """A new operator process: all that was only in memory is gone."""
+        await self.stop()
+        self.caches = Caches(self.connection)
+        for kind in WATCHED:
+            self.caches.add(kind)
+        kube = Kube(self.connection, self.caches, manager="kubeslurm-test")
+        events = Events(self.connection)
+        self.clusters = Clusters()
+        clock = asyncio.get_running_loop().time
+        self.controller = ControllerReconciler(kube, self.caches, self.clusters, events, clock)
+        self.restapi = RestApiReconciler(kube, self.caches, self.clusters, events)
+        self.slurm_side = SlurmReconciler(kube, self.caches, self.clusters, events)
+        self.token = TokenReconciler(kube, self.caches, self.clusters, events, clock=lambda: self.now)
+        self.tasks = [asyncio.create_task(reflector.run()) for _, reflector in self.caches.reflectors]
+        for _, store in self.caches.stores:
+            await store.wait_synced()
+
+    async def stop(self) -> None:
+        for task in self.tasks:
+            task.cancel()
+        await asyncio.gather(*self.tasks, return_exceptions=True)
+        self.tasks = []
+
+    async def connect(self) -> None:
+        """slurmrestd answers from now on."""
+        cluster = SlurmCluster(KEY, ["http://rest"], b"key")
+        cluster.client = self.slurm  # type: ignore[assignment]
+        cluster.snapshot = Snapshot(self.slurm, clock=asyncio.get_running_loop().time)  # type: ignore[arg-type]
+        await cluster.snapshot.poll()
+        self.clusters._clusters[KEY] = cluster
+
+    async def make(self, kind: str, name: str, plural: str, **fields: Any) -> None:
+        """Creates or replaces an object of ours, as a user would."""
+        known = self.server.objects.get(Address(plural, "ns", name), {}).get("metadata", {})
+        metadata = {
+            "name": name,
+            "namespace": "ns",
+            "generation": known.get("generation", 0) + 1,
+            "finalizers": known.get("finalizers", []),
+            "annotations": known.get("annotations", {}),
+        }
+        await self.server.put({"apiVersion": API, "kind": kind, "metadata": metadata, **fields}, plural)
+        await self.settle()
+
+    async def make_controller(self, **spec: Any) -> None:
+        base = {
+            "slurmKeyRef": {"name": "keys", "key": "slurm.key"},
+            "jwtKeyRef": {"name": "keys", "key": "jwt.key"},
+            "slurmctld": {"image": "slurmctld:1"},
+        }
+        status = self.server.objects.get(Address("controllers", "ns", "c"), {}).get("status", {})
+        await self.make("Controller", "c", "controllers", spec=base | spec, status=status)
+
+    async def make_keys(self, key: bytes = JWT_KEY) -> None:
+        data = {"slurm.key": _b64(b"slurm"), "jwt.key": _b64(key)}
+        await self.plain("Secret", "keys", "secrets", data=data)
+
+    async def plain(self, kind: str, name: str, plural: str, **fields: Any) -> None:
+        metadata = {"name": name, "namespace": "ns"}
+        await self.server.put({"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}, plural)
+        await self.settle()
+
+    async def settle(self) -> None:
+        await asyncio.sleep(0.1)
+
+    async def turn(self, times: int = 1) -> Requeue | None:
+        """Passes of the Controller; between them time goes by as it asked for."""
+        result = None
+        for _ in range(times):
+            for cluster in self.clusters:
+                await cluster.snapshot.poll()
+            result = await self.controller.reconcile(KEY)
+            await asyncio.sleep(result.after if result else 0.1)
+        return result
+
+    async def end_trial(self, code: int = 0, message: str = "") -> None:
+        """The trial under way ends."""
+        (trial,) = self.trials()
+        ended = {"exitCode": code, "message": message, "reason": "Error" if code else "Completed"}
+        status = {"phase": "Running", "containerStatuses": [{"name": "trial", "state": {"terminated": ended}}]}
+        await self.server.put(copy.deepcopy(trial) | {"status": status}, "pods")
+        await self.settle()
+
+    async def run_slurmctld(self, uid: str = "pod-1") -> None:
+        """The StatefulSet's pod starts with what is mounted."""
+        labels = {names.LABEL_NAME: names.SLURMCTLD, names.LABEL_INSTANCE: "c"}
+        container = {"name": "slurmctld", "started": True, "ready": True, "state": {"running": {}}, "containerID": uid}
+        ready = {"type": "Ready", "status": "True"}
+        await self.server.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": "c-controller-0", "namespace": "ns", "labels": labels, "uid": uid},
+                "status": {"phase": "Running", "conditions": [ready], "containerStatuses": [container]},
+            },
+            "pods",
+        )
+        self.refresh_mount()
+        self.slurm.read = self.mounted
+        await self.settle()
+
+    def refresh_mount(self) -> None:
+        """The kubelet writes the files anew."""
+        self.mounted = self.live_conf()
+
+    def live_conf(self) -> str:
+        found = self.find("configmaps", "c-config")
+        return str(found["data"]["slurm.conf"]) if found else ""
+
+    def trials(self) -> list[Tree]:
+        return [tree for place, tree in self.server.objects.items() if place.plural == "pods" and "trial" in place.name]
+
+    def find(self, plural: str, name: str) -> Tree | None:
+        return self.server.objects.get(Address(plural, "ns", name))
+
+    def status(self, plural: str = "controllers", name: str = "c") -> Tree:
+        found = self.find(plural, name) or {}
+        status: Tree = found.get("status", {})
+        return status
+
+    def condition(self, type_: str, plural: str = "controllers", name: str = "c") -> Tree:
+        return next(each for each in self.status(plural, name)["conditions"] if each["type"] == type_)
+
+    @property
+    def writes(self) -> int:
+        return sum(1 for request in self.server.requests if request.method != "GET")
+
+
+def _b64(value: bytes) -> str:
+    return base64.b64encode(value).decode()

@@ -1,0 +1,97 @@
+"""The reconcilers of accounting and login on an API server in memory; the test says what pods write to their logs."""
+
+from typing import Any
+
+import httpx2
+
+from kubeslurm.api.meta import Tree
+from kubeslurm.build import names
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+from kubeslurm.reconcile.accounting import AccountingReconciler
+from kubeslurm.reconcile.loginset import LoginSetReconciler
+from tests.support.controlplane import ControlPlane
+from tests.support.fake_apiserver import Address, FakeApiServer
+
+
+class TalkingServer(FakeApiServer):
+    """An API server that also serves the logs of pods."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.said: dict[str, str] = {}
+
+    async def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        if request.url.path.endswith("/log"):
+            return httpx2.Response(200, text=self.said.get(request.url.path.split("/")[-2], ""))
+        return await super().__call__(request)
+
+
+class People(ControlPlane):
+    """A cluster with accounting and login."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.talking = TalkingServer()
+        self.server = self.talking
+        self.connection = self.server.connection()
+
+    async def start(self) -> None:
+        await super().start()
+        kube = Kube(self.connection, self.caches, manager="kubeslurm-test")
+        events = Events(self.connection)
+        self.accounting = AccountingReconciler(kube, self.caches, self.clusters, events)
+        self.login = LoginSetReconciler(kube, self.caches, self.clusters, events)
+
+    async def make_accounting(self, **spec: Any) -> None:
+        base = {
+            "slurmKeyRef": {"name": "keys", "key": "slurm.key"},
+            "jwtKeyRef": {"name": "keys", "key": "jwt.key"},
+            "slurmdbd": {"image": "slurmdbd:1"},
+            "storageConfig": {
+                "host": "db",
+                "username": "slurm",
+                "passwordKeyRef": {"name": "database", "key": "password"},
+            },
+        }
+        status = self.status("accountings", "a")
+        await self.make("Accounting", "a", "accountings", spec=base | spec, status=status)
+
+    async def make_loginset(self, name: str = "l", **spec: Any) -> None:
+        base = {
+            "controllerRef": {"name": "c"},
+            "login": {"image": "login:1"},
+            "sssdConfRef": {"name": "sssd", "key": "sssd.conf"},
+        }
+        await self.make("LoginSet", name, "loginsets", spec=base | spec, status=self.status("loginsets", name))
+
+    async def run_pod(self, name: str, daemon: str, instance: str, *, ready: bool, ended: Tree | None = None) -> None:
+        """A pod of a daemon as the kubelet would report it."""
+        state: Tree = {"running": {}}
+        container = {"name": daemon, "ready": ready, "state": state, "containerID": f"{name}-{ready}"}
+        if ended is not None:
+            container["lastState"] = {"terminated": ended}
+        labels = {names.LABEL_NAME: daemon, names.LABEL_INSTANCE: instance}
+        condition = {"type": "Ready", "status": "True" if ready else "False"}
+        status = {"phase": "Running", "conditions": [condition], "containerStatuses": [container]}
+        metadata = {"name": name, "namespace": "ns", "labels": labels}
+        await self.server.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}, "pods")
+        await self.settle()
+
+    async def pass_accounting(self) -> Requeue | None:
+        result = await self.accounting.reconcile(Key("ns", "a"))
+        await self.settle()
+        return result
+
+    async def pass_login(self, name: str = "l") -> Requeue | None:
+        result = await self.login.reconcile(Key("ns", name))
+        await self.settle()
+        return result
+
+    def annotations(self, plural: str, name: str) -> dict[str, str]:
+        """The annotations in a workload's pod template."""
+        tree = self.server.objects[Address(plural, "ns", name)]
+        found: dict[str, str] = tree["spec"]["template"]["metadata"]["annotations"]
+        return found

@@ -1,0 +1,198 @@
+"""The slurm chart, rendered by the real helm and read the way the operator reads it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+from kubernetes_validate import validate  # type: ignore[import-untyped]
+
+from kubeslurm.api.accounting import Accounting
+from kubeslurm.api.controller import Controller
+from kubeslurm.api.loginset import LoginSet
+from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.api.restapi import RestApi
+from tests.support.manifests import decoded
+
+CHART = Path(__file__).parents[3] / "charts" / "slurm"
+HELM = Path(sys.executable).with_name("helm")
+Objects = dict[tuple[str, str], dict[str, Any]]
+
+
+def helm(values: dict[str, Any], release: str = "slurm") -> "subprocess.CompletedProcess[str]":
+    argv = [str(HELM), "template", release, str(CHART), "--namespace=slurm", "--values=-"]
+    return subprocess.run(argv, input=json.dumps(values), capture_output=True, text=True, check=False)
+
+
+def render(values: dict[str, Any] | None = None, release: str = "slurm") -> Objects:
+    done = helm(values or {}, release)
+    assert done.returncode == 0, done.stderr
+    trees = [tree for tree in yaml.safe_load_all(done.stdout) if tree]
+    return {(tree["kind"], tree["metadata"]["name"]): tree for tree in trees}
+
+
+def test_default_values_make_keys_controller_and_rest_api() -> None:
+    objects = render()
+    assert set(objects) == {
+        ("Secret", "slurm-auth-slurm"),
+        ("Secret", "slurm-auth-jwt"),
+        ("Secret", "slurm-sssd-conf"),
+        ("ConfigMap", "slurm-config-extra"),
+        ("Controller", "slurm"),
+        ("RestApi", "slurm"),
+    }
+    assert objects["Secret", "slurm-auth-slurm"]["immutable"] is True
+
+
+def test_ordinary_objects_are_valid_kubernetes() -> None:
+    values = {
+        "configFiles": {"gres.conf": "AutoDetect=nvidia\n"},
+        "prologScripts": {"10-hello.sh": "#!/bin/sh\nexit 0\n"},
+        "priorityClass": {"enabled": True, "create": True},
+        "restapi": {"pdb": {"enabled": True}},
+        "vendor": {"nvidia": {"dcgm": {"enabled": True}}},
+    }
+    for tree in render(values).values():
+        if "slinky" not in tree["apiVersion"]:
+            validate(tree, "1.29")
+
+
+@pytest.mark.parametrize(
+    ("release", "values", "name"),
+    [
+        ("slurm", {}, "slurm"),
+        ("my-slurm", {}, "my-slurm"),
+        ("lab", {}, "lab-slurm"),
+        ("lab", {"fullnameOverride": "x"}, "x"),
+    ],
+)
+def test_the_full_name_follows_the_release(release: str, values: dict[str, Any], name: str) -> None:
+    assert ("Controller", name) in render(values, release)
+
+
+def test_our_objects_are_what_the_operator_reads() -> None:
+    values = {
+        "accounting": {"enabled": True},
+        "nodesets": {"gpu": {"replicas": 2, "ssh": {"enabled": True}, "partition": {"enabled": True}}},
+        "loginsets": {"main": {"rootSshAuthorizedKeys": "ssh-ed25519 AAAA x"}},
+        "controller": {"metrics": {"enabled": True}, "service": {"port": 7000}},
+    }
+    objects = render(values)
+    controller = decoded(objects["Controller", "slurm"])
+    nodeset = decoded(objects["NodeSet", "slurm-worker-gpu"])
+    assert isinstance(controller, Controller)
+    assert controller.spec.accountingRef is not None
+    assert controller.spec.service is not None
+    assert controller.spec.service.port == 7000
+    assert isinstance(nodeset, NodeSet)
+    assert nodeset.slurm_name == "gpu"
+    assert isinstance(decoded(objects["RestApi", "slurm"]), RestApi)
+    assert isinstance(decoded(objects["Accounting", "slurm"]), Accounting)
+    assert isinstance(decoded(objects["LoginSet", "slurm-login-main"]), LoginSet)
+
+
+def test_images_are_text_or_repository_with_tag_or_digest() -> None:
+    for image, expected in (
+        ({"repository": "r/x", "tag": "1"}, "r/x:1"),
+        ({"repository": "r/x", "tag": "1", "digest": "sha256:0"}, "r/x@sha256:0"),
+        ("r/x:2", "r/x:2"),
+    ):
+        controller = render({"controller": {"slurmctld": {"image": image}}})["Controller", "slurm"]
+        assert controller["spec"]["slurmctld"]["image"] == expected
+
+
+def test_chart_labels_stay_out_of_pod_templates() -> None:
+    objects = render({"nodesets": {"gpu": {}}})
+    for kind, name in (("Controller", "slurm"), ("NodeSet", "slurm-worker-gpu"), ("RestApi", "slurm")):
+        assert "labels" not in objects[kind, name]["spec"]["template"].get("metadata", {})
+        assert objects[kind, name]["metadata"]["labels"]["helm.sh/chart"]
+
+
+def test_partitions_become_lines_of_slurm_conf() -> None:
+    values = {
+        "nodesets": {"gpu": {}},
+        "partitions": {
+            "all": {"enabled": True},
+            "fast": {"enabled": True, "nodesets": ["gpu"], "config": "MaxTime=60"},
+        },
+    }
+    lines = render(values)["Controller", "slurm"]["spec"]["extraConf"].splitlines()
+    assert "PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED" in lines
+    assert "PartitionName=fast Nodes=gpu MaxTime=60" in lines
+
+
+@pytest.mark.parametrize(
+    ("partition", "words"),
+    [
+        ({"enabled": True, "nodesets": ["nosuch"]}, "names the nodeset"),
+        ({"enabled": True, "nodesets": []}, "names no nodesets"),
+    ],
+)
+def test_a_partition_without_workers_is_refused(partition: dict[str, Any], words: str) -> None:
+    done = helm({"partitions": {"bad": partition}})
+    assert done.returncode
+    assert words in done.stderr
+
+
+def test_jobs_are_isolated_unless_the_user_decides_otherwise() -> None:
+    objects = render()
+    assert "TaskPlugin=task/cgroup,task/affinity" in objects["Controller", "slurm"]["spec"]["extraConf"]
+    assert "ConstrainRAMSpace=yes" in objects["ConfigMap", "slurm-config-extra"]["data"]["cgroup.conf"]
+    own = render(
+        {
+            "controller": {"extraConf": "taskplugin=task/none\n"},
+            "configFiles": {"cgroup.conf": "CgroupPlugin=disabled\n"},
+        }
+    )
+    assert "TaskPlugin=task/cgroup" not in own["Controller", "slurm"]["spec"]["extraConf"]
+    assert own["ConfigMap", "slurm-config-extra"]["data"]["cgroup.conf"] == "CgroupPlugin=disabled\n"
+    off = render({"isolation": {"enabled": False}})
+    assert ("ConfigMap", "slurm-config-extra") not in off
+
+
+def test_tokens_may_say_who_their_user_is_unless_the_user_decides_otherwise() -> None:
+    line = "AuthAltParameters=use_jwt_client_ids"
+    assert line in render()["Controller", "slurm"]["spec"]["extraConf"]
+    assert line not in render({"jwtClientIds": False})["Controller", "slurm"]["spec"]["extraConf"]
+    own = render({"controller": {"extraConfMap": {"AuthAltParameters": "max_token_lifespan=60"}}})
+    assert line not in own["Controller", "slurm"]["spec"]["extraConf"]
+
+
+def test_old_control_groups_can_be_chosen() -> None:
+    files = render({"isolation": {"cgroup": "v1"}})["ConfigMap", "slurm-config-extra"]["data"]
+    assert files["cgroup.conf"].startswith("CgroupPlugin=cgroup/v1\n")
+
+
+def test_an_external_controller_brings_its_own_keys() -> None:
+    objects = render({"controller": {"external": True, "externalConfig": {"host": "ctl.example.org"}}})
+    assert ("Secret", "slurm-auth-slurm") not in objects
+    spec = objects["Controller", "slurm"]["spec"]
+    assert spec["externalConfig"] == {"host": "ctl.example.org", "port": 6817}
+    assert "slurmctld" not in spec
+
+
+def test_scripts_get_their_prefix_and_are_referred_to() -> None:
+    objects = render({"prologScripts": {"10-a.sh": "#!/bin/sh\n"}, "epilogScriptRefs": [{"name": "mine"}]})
+    assert list(objects["ConfigMap", "slurm-prolog-scripts"]["data"]) == ["prolog-10-a.sh"]
+    spec = objects["Controller", "slurm"]["spec"]
+    assert spec["prologScriptRefs"] == [{"name": "slurm-prolog-scripts"}]
+    assert spec["epilogScriptRefs"] == [{"name": "mine"}]
+
+
+def test_dcgm_mounts_its_directory_into_gpu_workers_only() -> None:
+    gpu = {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 8}}}}
+    objects = render({"vendor": {"nvidia": {"dcgm": {"enabled": True}}}, "nodesets": {"gpu": gpu, "cpu": {}}})
+    mounts = objects["NodeSet", "slurm-worker-gpu"]["spec"]["slurmd"]["volumeMounts"]
+    assert [mount["name"] for mount in mounts] == ["dcgm-job-mapping"]
+    assert not objects["NodeSet", "slurm-worker-cpu"]["spec"]["slurmd"]["volumeMounts"]
+
+
+def test_every_documented_example_is_readable() -> None:
+    for path in (CHART.parents[1] / "examples").glob("*.yaml"):
+        for tree in yaml.safe_load_all(path.read_text()):
+            tree["metadata"].setdefault("namespace", "slurm")
+            decoded(msgspec.to_builtins(tree))

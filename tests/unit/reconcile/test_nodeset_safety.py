@@ -1,0 +1,268 @@
+"""Ways in which a job, an admin's decision or a deletion could have been hurt, each closed."""
+
+import copy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeslurm.api.kinds import NODESET, POD
+from kubeslurm.api.meta import Tree
+from kubeslurm.build import names
+from kubeslurm.build.worker import PRE_STOP
+from kubeslurm.decide import health
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.errors import Forbidden
+from kubeslurm.reconcile.jobs import Ledgers
+from kubeslurm.reconcile.slurm_nodes import SlurmNodes
+from kubeslurm.slurm.models import Job, NodeUpdate, Number
+from tests.support.world import CLUSTER, SET, World
+
+GPU_0 = Key("slurm", "gpu-0")
+
+
+@pytest.fixture
+async def world() -> World:
+    world = World()
+    world.nodeset(replicas=2)
+    await world.turn(4)
+    return world
+
+
+def pod(world: World, key: Key = GPU_0) -> Tree:
+    return world.kube.trees[POD.plural, key]
+
+
+def rival(world: World, hostname: str, **metadata: Any) -> Tree:
+    """A pod of another NodeSet that claims the same Slurm name."""
+    tree = copy.deepcopy(pod(world))
+    tree["metadata"] |= {"name": f"other-{hostname}", "uid": "uid-rival"} | metadata
+    tree["metadata"]["ownerReferences"] = [
+        {"apiVersion": names.API_VERSION, "kind": "NodeSet", "name": "other", "uid": "uid-other", "controller": True}
+    ]
+    tree["spec"] = {"hostname": hostname}
+    tree["status"] = {"phase": "Pending"}
+    return tree
+
+
+async def test_an_older_pod_of_another_nodeset_keeps_its_node(world: World) -> None:
+    """A drains worker gpu-1 while B waits for the same name: B must not resume it."""
+    world.kube.put(POD, rival(world, "gpu-1", creationTimestamp="2020-01-01T00:00:00Z"))
+    world.slurm.drain("gpu-1", "slurm-operator: Pod (slurm/other-gpu-1) is pending termination for scale-in")
+    await world.turn(3)
+    assert world.slurm.records["gpu-1"].drain
+
+
+async def test_no_second_pod_is_made_for_a_name_that_is_taken(world: World) -> None:
+    world.kube.put(POD, rival(world, "gpu-2"))
+    world.nodeset(replicas=3)
+    await world.reconciler.reconcile(SET)
+    assert "gpu-2" not in world.pod_names()
+    assert "the Slurm name gpu-2 belongs to another pod" in world.message("Degraded")
+
+
+async def test_a_record_that_another_pod_serves_is_neither_fenced_nor_deleted(world: World) -> None:
+    """Our pod is gone, another NodeSet's slurmd registered into the record and runs a job there."""
+    job = world.slurm.submit("gpu-1")
+    world.kill_pod("gpu-1")
+    world.kube.put(POD, rival(world, "gpu-1"))
+    world.nodeset(replicas=1)
+    await world.turn(3)
+    assert job in world.slurm.jobs
+    assert "gpu-1" in world.slurm.records
+
+
+async def test_a_record_of_the_same_name_in_another_cluster_is_left_alone(world: World) -> None:
+    """Two Kubernetes clusters made from the same files share one Slurm."""
+    await world.turn(2)
+    node = world.slurm.records["gpu-0"]
+    comment = node.comment.replace(pod(world)["metadata"]["ownerReferences"][0]["uid"], "uid-of-another-cluster")
+    theirs = msgspec.structs.replace(node, name="x-7", comment=comment.replace("gpu-0", "gpu-77"))
+    world.slurm.records["x-7"] = theirs
+    job = world.slurm.submit("x-7")
+    for cluster in world.clusters:
+        await cluster.snapshot.poll()
+    await world.reconciler.reconcile(SET)
+    assert job in world.slurm.jobs
+    assert "x-7" in world.slurm.records
+
+
+async def test_a_job_that_moved_away_is_not_ended_for_the_node_it_left(world: World) -> None:
+    cluster = world.clusters.of(CLUSTER)
+    assert cluster is not None
+    ledgers = Ledgers()
+    nodes = SlurmNodes(world.kube, ledgers)  # type: ignore[arg-type]
+    job = world.slurm.submit("gpu-0")
+    await ledgers.of(cluster).update()
+    world.slurm.jobs[job] = msgspec.structs.replace(world.slurm.jobs[job], nodes="gpu-1")
+    assert await nodes.end_jobs(cluster, ["gpu-0"], requeue=False) == ()
+    assert job in world.slurm.jobs
+
+
+async def test_a_job_that_cannot_be_requeued_is_named(world: World) -> None:
+    cluster = world.clusters.of(CLUSTER)
+    assert cluster is not None
+    job = world.slurm.submit("gpu-0")
+    world.slurm.jobs[job] = msgspec.structs.replace(world.slurm.jobs[job], requeue=False)
+    (text,) = await SlurmNodes(world.kube, Ledgers()).end_jobs(cluster, ["gpu-0"], requeue=True)  # type: ignore[arg-type]
+    assert text == "job 1 on node gpu-0 cannot be requeued: cancel it, or set drain.policy to Cancel"
+    assert job in world.slurm.jobs
+
+
+async def test_a_younger_neighbour_survives_the_end_of_a_lost_job(world: World) -> None:
+    await world.turn(2)
+    lost = world.slurm.submit("gpu-0")
+    world.restart_container("gpu-0")
+    world.slurm.records["gpu-0"] = msgspec.structs.replace(world.slurm.records["gpu-0"], state=("MIXED",))
+    young = world.slurm.submit("gpu-0")
+    await world.turn(3)
+    assert world.slurm.requeued == [lost]
+    assert young in world.slurm.jobs
+    assert not world.slurm.records["gpu-0"].down
+
+
+async def test_a_namespace_that_is_being_deleted_lets_the_nodeset_go(world: World) -> None:
+    """The namespace controller deletes the shared Service first, and refuses that it is made again."""
+
+    async def refuse(tree: Tree, *, status: bool = False) -> Tree:
+        if status:
+            return tree
+        raise Forbidden(403, "Forbidden", "namespace slurm is being terminated")
+
+    world.delete_nodeset()
+    world.kube.apply = refuse  # type: ignore[method-assign]
+    await world.turn(5)
+    assert world.pod_names() == []
+    assert (NODESET.plural, SET) not in world.kube.trees
+
+
+async def test_a_refused_shared_object_does_not_stop_a_drain(world: World) -> None:
+    whole = world.kube.apply
+
+    async def refuse(tree: Tree, *, status: bool = False) -> Tree:
+        if not status and tree["kind"] == "Service":
+            raise Forbidden(403, "Forbidden", "exceeded quota")
+        return await whole(tree, status=status)
+
+    world.kube.apply = refuse  # type: ignore[method-assign]
+    world.nodeset(replicas=0)
+    await world.turn(3)
+    assert world.pod_names() == []
+    assert "exceeded quota" in world.message("Degraded")
+
+
+async def test_a_drain_that_an_admin_set_a_moment_ago_is_not_lifted(world: World) -> None:
+    """The last poll shows a node that we may resume; an admin has drained it since."""
+    cluster = world.clusters.of(CLUSTER)
+    assert cluster is not None
+    world.slurm.drain("gpu-0", "bad fan")
+    nodes = SlurmNodes(world.kube, Ledgers())  # type: ignore[arg-type]
+    await nodes.update(cluster, {"gpu-0": NodeUpdate.resume()})
+    assert world.slurm.records["gpu-0"].reason == "bad fan"
+    assert world.slurm.records["gpu-0"].drain
+
+
+async def test_a_fence_keeps_the_reason_of_an_admins_drain(world: World) -> None:
+    await world.turn(2)
+    job = world.slurm.submit("gpu-0")
+    world.slurm.drain("gpu-0", "bad GPU")
+    await world.turn()
+    world.kill_pod("gpu-0")
+    await world.turn(4)
+    assert world.slurm.requeued == [job]
+    assert world.slurm.records["gpu-0"].reason == "bad GPU"
+    assert world.slurm.records["gpu-0"].drain
+
+
+async def test_a_failed_pod_that_rests_does_not_leave_its_jobs_hanging(world: World) -> None:
+    await world.turn(2)
+    job = world.slurm.submit("gpu-0")
+    tree = copy.deepcopy(pod(world))
+    tree["status"]["phase"] = "Failed"
+    world.kube.put(POD, tree)
+    world.reconciler.pods._rest(world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0")
+    await world.turn()
+    assert world.slurm.requeued == [job]
+
+
+async def test_a_job_with_odd_node_names_holds_up_no_nodeset(world: World) -> None:
+    odd = Job(job_id=99, job_state=("RUNNING",), nodes="gpu-[0-", start_time=Number(set=True, number=1))
+    world.slurm.submit("gpu-1")
+    world.slurm.jobs[99] = odd
+    world.slurm._settle = lambda: None  # type: ignore[method-assign]
+    world.nodeset(replicas=3)
+    await world.turn(2)
+    assert "gpu-2" in world.pod_names()
+
+
+async def test_orphaning_the_pods_leaves_them_alone(world: World) -> None:
+    tree = copy.deepcopy(world.kube.trees[NODESET.plural, SET])
+    tree["metadata"]["finalizers"].append("orphan")
+    world.kube.put(NODESET, tree)
+    world.delete_nodeset()
+    await world.turn(2)
+    assert world.pod_names() == ["gpu-0", "gpu-1"]
+
+
+async def test_absence_needs_time_by_our_own_clock(world: World) -> None:
+    """Lists may follow each other within a second, and a kubelet's clock may be off."""
+    await world.turn(3)
+    del world.slurm.records["gpu-0"]
+    await world.turn(5)
+    assert absences(world) < health.ABSENCES
+    await pass_time(world)
+    assert absences(world) >= health.ABSENCES
+
+
+async def test_a_slurmctld_without_memory_costs_no_worker(world: World) -> None:
+    """It comes up on an empty volume for a while; the jobs still run under slurmd."""
+    await world.turn(3)
+    world.slurm.records.clear()
+    await world.turn(2)
+    await pass_time(world)
+    world.nodeset(replicas=0)
+    await world.turn(6)
+    assert absences(world) >= health.ABSENCES
+    assert world.pod_names() == ["gpu-0", "gpu-1"]
+
+
+def absences(world: World) -> int:
+    nodeset = world.caches.store(NODESET).get(SET)
+    assert nodeset is not None
+    return world.reconciler.observer.view(nodeset).absences.get("gpu-0", 0)
+
+
+async def pass_time(world: World) -> None:
+    """Some minutes go by, and Slurm is asked in each."""
+    cluster = world.clusters.of(CLUSTER)
+    assert cluster is not None
+    start = cluster.snapshot._clock()
+    for minute in range(1, 5):
+        cluster.snapshot._clock = lambda now=start + 60 * minute: now  # type: ignore[misc]
+        await cluster.snapshot.poll()
+
+
+STATES = {
+    "idle": ("State=IDLE ", "slurm-operator: Pod is terminating"),
+    "drained by us": (
+        "State=IDLE+DRAIN Reason=slurm-operator: x [slurm@2026-11-15T10:00:00]",
+        "slurm-operator: Pod is terminating",
+    ),
+    "drained by an admin": (
+        "State=MIXED+DRAIN+DYNAMIC_NORM Reason=bad GPU in slot 3 [root@2026-11-15T10:00:00] Comment={}",
+        "bad GPU in slot 3",
+    ),
+}
+
+
+@pytest.mark.parametrize(("shown", "reason"), STATES.values(), ids=STATES)
+def test_a_terminating_worker_keeps_the_reason_of_an_admins_drain(tmp_path: Path, shown: str, reason: str) -> None:
+    stub = tmp_path / "scontrol"
+    said = tmp_path / "said"
+    stub.write_text(f'#!/bin/sh\ncase "$*" in *show*) echo "NodeName=x {shown}" ;; *) echo "$*" > {said} ;; esac\n')
+    stub.chmod(0o755)
+    path = f"{tmp_path}:/usr/bin:/bin"
+    subprocess.run(["/bin/sh", "-c", PRE_STOP], check=True, env={"PATH": path, "SLURMD_NODENAME": "x"})
+    assert said.read_text().strip() == f"update nodename=x state=down reason={reason}"

@@ -1,0 +1,94 @@
+"""What slurmdbd's log means, in the words of an Accounting's conditions."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from kubeslurm.api.accounting import Accounting
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.views import Pod
+from kubeslurm.report.accounting import Seen, complaints, status
+from tests.support.manifests import decoded
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+STARTED = "slurmdbd version 26.05.5 started\n"
+ABSENT = "error: mysql_real_connect failed: 2002 Can't connect to server on 'db' (115)\n"
+UNKNOWN_HOST = "error: mysql_real_connect failed: 2005 Unknown server host 'db' (-2)\n"
+DENIED = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.1.2.3' (using password: YES)\n"
+CONVERTING = "accounting_storage/as_mysql: as_mysql_convert_tables_post_create: post-converting tables\n"
+SLOW = "error: Database settings not recommended values: innodb_buffer_pool_size\n"
+
+
+def accounting(**spec: object) -> Accounting:
+    storage = {"host": "db", "username": "slurm", "passwordKeyRef": {"name": "database", "key": "password"}}
+    tree = {
+        "apiVersion": "slinky.slurm.net/v1beta1",
+        "kind": "Accounting",
+        "metadata": {"name": "a", "namespace": "ns"},
+        "spec": {"storageConfig": storage, **spec},
+    }
+    found = decoded(tree)
+    assert isinstance(found, Accounting)
+    return found
+
+
+def pod(*, ready: bool, ended: str = "") -> Pod:
+    container: Tree = {"name": "slurmdbd", "ready": ready, "state": {"running": {}}}
+    if ended:
+        container["lastState"] = {"terminated": {"exitCode": 1, "message": ended}}
+    conditions = [{"type": "Ready", "status": "True" if ready else "False"}]
+    tree = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a-accounting-0", "namespace": "ns"},
+        "status": {"conditions": conditions, "containerStatuses": [container]},
+    }
+    found = decoded(tree)
+    assert isinstance(found, Pod)
+    return found
+
+
+def reasons(seen: Seen) -> dict[str, str]:
+    return {each["type"]: each["reason"] for each in status(accounting(), seen)["conditions"]}
+
+
+@pytest.mark.parametrize(
+    ("log", "reason"),
+    [
+        (ABSENT, "DatabaseNotReachable"),
+        (UNKNOWN_HOST, "DatabaseNotReachable"),
+        (DENIED, "DatabaseAccessDenied"),
+        (ABSENT + DENIED, "DatabaseAccessDenied"),
+        (DENIED + STARTED, "AsWanted"),
+        (DENIED + STARTED + ABSENT, "DatabaseNotReachable"),
+        ("", "AsWanted"),
+    ],
+)
+def test_the_log_tells_what_is_degraded(log: str, reason: str) -> None:
+    assert reasons(Seen(pod=pod(ready=True), log=log, now=NOW))["Degraded"] == reason
+
+
+def test_the_last_words_of_an_ended_slurmdbd_count() -> None:
+    assert reasons(Seen(pod=pod(ready=False, ended=DENIED), now=NOW))["Degraded"] == "DatabaseAccessDenied"
+
+
+def test_a_conversion_is_said() -> None:
+    assert reasons(Seen(pod=pod(ready=False), log=CONVERTING, now=NOW))["Progressing"] == "ConvertingDatabase"
+
+
+def test_a_small_buffer_pool_is_advice_and_no_trouble() -> None:
+    seen = Seen(pod=pod(ready=True), settings=complaints(SLOW + STARTED), now=NOW)
+    assert reasons(seen)["Degraded"] == "AsWanted"
+    ready = status(accounting(), seen)["conditions"][0]
+    assert "innodb_buffer_pool_size" in ready["message"]
+
+
+def test_missing_settings_are_all_named_at_once() -> None:
+    log = (
+        "error: innodb_snapshot_isolation is enabled, which is not supported by Slurm\n"
+        "error: Database settings not recommended values: innodb_buffer_pool_size innodb_lock_wait_timeout\n"
+    )
+    seen = Seen(pod=pod(ready=True), settings=complaints(log), now=NOW)
+    degraded = status(accounting(), seen)["conditions"][2]
+    assert degraded["reason"] == "DatabaseSettings"
+    assert "innodb_snapshot_isolation=OFF, innodb_lock_wait_timeout=900" in degraded["message"]
