@@ -18,7 +18,7 @@
   verbs: [patch]
 - apiGroups: [""]
   resources: [secrets]
-  verbs: [create, get, list, patch, watch]
+  verbs: [create, delete, get, list, patch, watch]
 - apiGroups: [""]
   resources: [services]
   verbs: [create, get, list, patch, watch]

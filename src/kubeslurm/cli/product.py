@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 
+from kubeslurm.api.kinds import SLURM_KINDS
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli import firstjob, helm, recipes, releases, rivals
 from kubeslurm.cli.helm import Access, Release
@@ -43,9 +44,12 @@ class Product(msgspec.Struct, frozen=True):
             wanted = nodespec.nodes(nodes, []) if nodes is not None else None
             started = cluster.up(wanted, progress=progress)
             tags = building.result()
-        with progress.step("push images"):
-            recipes.push(tags, cluster)
-        return cls(access_to(cluster), tags, started)
+        access = access_to(cluster)
+        with ThreadPoolExecutor(max_workers=2) as pool, progress.step("push images"):
+            pushing = pool.submit(recipes.push, tags, cluster)
+            defined = _define_kinds(access)
+            pushing.result()
+        return cls(access, tags, started or defined)
 
     @classmethod
     def remote(cls, context: str) -> "Product":
@@ -60,8 +64,8 @@ class Product(msgspec.Struct, frozen=True):
 
     def install(self, extra: Tree, progress: Progress) -> bool:
         """Installs or upgrades what is not as wanted; says whether anything was."""
+        changed = _define_kinds(self.access)
         present = helm.installed(self.access)
-        changed = False
         for release, wait in self._order(extra):
             if present.get((release.namespace, release.name)) == release.mark:
                 continue
@@ -91,5 +95,15 @@ class Product(msgspec.Struct, frozen=True):
         Into a cluster of our own Slurm's objects go before the operator: its admission server would make them wait.
         """
         operator, slurm = releases.operator(self.tags), releases.slurm(self.tags, extra)
-        rest = [(slurm, False), (operator, False)] if self.started else [(operator, True), (slurm, False)]
-        return [(releases.crds(), True), *rest]
+        return [(slurm, False), (operator, False)] if self.started else [(operator, True), (slurm, False)]
+
+
+def _define_kinds(access: Access) -> bool:
+    """Installs our kinds unless they are as wanted, and waits until they are served; says whether it had to."""
+    release = releases.crds()
+    if helm.installed(access).get((release.namespace, release.name)) == release.mark:
+        return False
+    helm.install(access, release)
+    kinds = [f"crd/{kind.plural}.{kind.group}" for kind in SLURM_KINDS]
+    access.run("wait", "--for=condition=Established", "--timeout=60s", *kinds)
+    return True

@@ -76,7 +76,8 @@ NEEDS: Mapping[str, tuple[Rule, ...]] = {
         *sees(kinds.CONTROLLER, kinds.NODESET, kinds.SECRET, kinds.POD),
         *keeps(kinds.DEPLOYMENT, kinds.SERVICE),
     ),
-    "token": (*serves(kinds.TOKEN), *keeps(kinds.SECRET)),
+    # An immutable Secret, of a token that is not refreshed, can only be replaced by deleting it.
+    "token": (*serves(kinds.TOKEN), *keeps(kinds.SECRET), on(kinds.SECRET, "delete")),
     "slurm": sees(kinds.CONTROLLER, kinds.RESTAPI, kinds.POD, kinds.SECRET),
     "nodeset": (
         *serves(kinds.NODESET),
