@@ -9,7 +9,6 @@ PYTHON ?= python3
 VENV := .venv
 READY := $(VENV)/.ready
 BIN := $(VENV)/bin
-SUITES = $(foreach suite,$(1),$(if $(wildcard tests/$(suite)/*),tests/$(suite)))
 
 .PHONY: help
 help: ## say what there is
@@ -24,14 +23,17 @@ down: $(READY) ## stop it; its volumes stay
 
 .PHONY: test test-fast test-cluster lint types layers format
 test: lint types layers ## everything but the long chaos and benchmark runs
-	$(BIN)/pytest $(call SUITES,unit property)
+	$(BIN)/pytest -n auto tests/unit tests/property
 	$(MAKE) test-cluster
 
 test-fast: lint types layers ## what needs no cluster, in less than a minute
-	$(BIN)/pytest $(call SUITES,unit property)
+	$(BIN)/pytest -n auto tests/unit tests/property
 
+# One run each, so that the cluster of one suite is gone before the next starts its own.
 test-cluster: $(READY) test-tools
-	$(BIN)/pytest $(call SUITES,local integration slurm e2e)
+	$(BIN)/pytest tests/local
+	$(BIN)/pytest tests/integration tests/slurm
+	$(BIN)/pytest tests/e2e
 
 lint: $(READY) ## style
 	$(BIN)/ruff check

@@ -45,7 +45,8 @@ def test_default_values_make_keys_controller_and_rest_api() -> None:
         ("Controller", "slurm"),
         ("RestApi", "slurm"),
     }
-    assert objects["Secret", "slurm-auth-slurm"]["immutable"] is True
+    # Kubelets keep an immutable Secret for ever, also when it was deleted and made anew under its name.
+    assert "immutable" not in objects["Secret", "slurm-auth-slurm"]
 
 
 def test_ordinary_objects_are_valid_kubernetes() -> None:
