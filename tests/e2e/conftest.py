@@ -5,6 +5,7 @@ It is brought up by the same code as `kubeslurm up`, and it stays up while KUBES
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,19 @@ from tests.support.slurm import Slurm
 
 NAME = os.environ.get("KUBESLURM_E2E", "e2e")
 WORKERS = 2
+RIGHTS = Path(__file__).with_name("test_rights.py")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Which rights were used is known when all is done: asked last, and not at all when only a part was wanted."""
+    rights = [item for item in items if item.path == RIGHTS]
+    others = [item for item in items if item.path != RIGHTS]
+    if set(RIGHTS.parent.rglob("test_*.py")) - {RIGHTS} <= {item.path for item in others}:
+        items[:] = others + rights
+    elif rights:
+        items[:] = others
+        config.hook.pytest_deselected(items=rights)
 
 
 @pytest.fixture(scope="session")

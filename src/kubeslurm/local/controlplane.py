@@ -37,7 +37,11 @@ def files(pki: Path) -> dict[str, bytes]:
     """Contents of the run directory, by name."""
     users = ("keeper", "controller-manager", "scheduler", "coredns")
     configs = {f"{user}.kubeconfig": kubeconfig(pki, user, API_URL) for user in users}
-    return configs | {"Corefile": _corefile().encode(), "registry.yaml": _dump(_registry_config())}
+    return configs | {
+        "Corefile": _corefile().encode(),
+        "registry.yaml": _dump(_registry_config()),
+        "audit.yaml": _dump(_audit_policy()),
+    }
 
 
 def kubeconfig(pki: Path, user: str, server: str, cluster: str = "local") -> bytes:
@@ -107,6 +111,12 @@ _AGGREGATION = (
     # No kube-proxy next to the control plane: webhooks and aggregated APIs are reached at their pods.
     "--enable-aggregator-routing=true",
 )
+_AUDIT = (
+    f"--audit-policy-file={RUN}/audit.yaml",
+    "--audit-log-path=/cluster/logs/audit.log",
+    "--audit-log-maxsize=64",
+    "--audit-log-maxbackup=1",
+)
 
 
 def _apiserver() -> Program:
@@ -129,6 +139,7 @@ def _apiserver() -> Program:
             f"--kubelet-client-key={PKI}/apiserver-kubelet.key",
             "--kubelet-preferred-address-types=InternalIP",
             *_AGGREGATION,
+            *_AUDIT,
             f"--service-account-issuer=https://kubernetes.default.svc.{network.DOMAIN}",
             f"--service-account-key-file={PKI}/service-accounts.pub",
             f"--service-account-signing-key-file={PKI}/service-accounts.key",
@@ -202,6 +213,20 @@ def _corefile() -> str:
     loadbalance
 }}
 """
+
+
+def _audit_policy() -> dict[str, object]:
+    """What programs in pods asked for and what they were answered; Kubernetes' own accounts ask far too much."""
+    return {
+        "apiVersion": "audit.k8s.io/v1",
+        "kind": "Policy",
+        "omitStages": ["RequestReceived", "ResponseStarted", "Panic"],
+        "rules": [
+            {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "None"},
+        ],
+    }
 
 
 def _registry_config() -> dict[str, object]:

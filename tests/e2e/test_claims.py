@@ -1,0 +1,57 @@
+"""Volume claims: those that a NodeSet makes for its workers, and one that a Controller is given."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.nodeset import NODESET, Workers
+from tests.support.slurm import Slurm, wait_for
+
+CLAIM = "scratch-disks-0"
+TEMPLATE = {
+    "metadata": {"name": "scratch"},
+    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+}
+
+
+@pytest.fixture
+def disks(slurm: Slurm) -> Iterator[Workers]:
+    """A NodeSet whose worker has a disk of its own, which goes when the NodeSet shrinks."""
+    tree: dict[str, Any] = slurm.get(NODESET, Workers(slurm).name)
+    pod = tree["spec"]["template"].get("spec", {}) | {"hostname": "disk-"}
+    spec = tree["spec"] | {
+        "replicas": 1,
+        "oversubscribeNode": True,
+        "template": tree["spec"]["template"] | {"spec": pod},
+        "volumeClaimTemplates": [TEMPLATE],
+        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"},
+    }
+    wanted = {"apiVersion": tree["apiVersion"], "kind": tree["kind"], "metadata": {"name": "disks"}, "spec": spec}
+    slurm.kubectl("apply", "--filename=-", stdin=json.dumps(wanted))
+    wait_for("the worker", lambda: slurm.nodes().get("disk-0") == "idle", within=90)
+    yield Workers(slurm, "disks")
+    slurm.kubectl("delete", NODESET, "disks", "--wait=true")
+    slurm.kubectl("delete", "persistentvolumeclaim", CLAIM, "--ignore-not-found")
+
+
+def test_a_workers_claim_goes_when_its_nodeset_shrinks(disks: Workers) -> None:
+    assert disks.slurm.find("persistentvolumeclaim", CLAIM)
+    disks.scale(0)
+    wait_for("the claim to be gone", lambda: disks.slurm.find("persistentvolumeclaim", CLAIM) is None)
+
+
+def test_backups_need_a_claim_that_can_be_shared(slurm: Slurm) -> None:
+    tree = slurm.get("controllers.slinky.slurm.net", slurm.name)
+    own = {"enabled": True, "existingClaim": f"statesave-{slurm.name}-controller-0"}
+    wanted = {
+        "apiVersion": tree["apiVersion"],
+        "kind": tree["kind"],
+        "metadata": {"name": "refused", "namespace": slurm.namespace},
+        "spec": tree["spec"] | {"persistence": own, "ha": {"enabled": True}},
+    }
+    command = slurm.cluster.kubectl_command("create", "--dry-run=server", "--filename=-")
+    said = subprocess.run(command, input=json.dumps(wanted), capture_output=True, text=True, check=False).stderr
+    assert "use a claim with ReadWriteMany" in said

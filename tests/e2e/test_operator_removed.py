@@ -1,0 +1,24 @@
+"""`helm uninstall` of the operator: clusters run on, and no object waits for someone who is gone."""
+
+from kubeslurm.build.names import FINALIZER
+from kubeslurm.cli import helm, releases
+from kubeslurm.cli.product import Product
+from tests.support.slurm import KINDS, Slurm, wait_for
+
+
+def held(slurm: Slurm) -> list[bool]:
+    """Of each object, whether the operator holds it."""
+    return [FINALIZER in item["metadata"].get("finalizers", ()) for item in slurm.get(KINDS)["items"]]
+
+
+def test_a_cluster_runs_on_without_the_operator_and_is_taken_up_again(slurm: Slurm, product: Product) -> None:
+    assert all(held(slurm))
+    job = slurm.submit("sleep 5")
+    try:
+        helm.uninstall(product.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
+        assert not any(held(slurm))
+        slurm.wait_for_job(job, "COMPLETED")
+        assert slurm.run("srun", "--nodes=1", "hostname")
+    finally:
+        helm.install(product.access, releases.operator(product.tags), wait=True)
+    wait_for("the operator to hold its objects again", lambda: all(held(slurm)), within=120)

@@ -1,0 +1,127 @@
+"""What the product was seen to ask for while all other tests ran, next to what the chart allows it.
+
+Runs last, and only when all other tests here ran before it.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+import pytest
+
+from kubeslurm.local.cluster import Cluster
+from kubeslurm.operator import rbac
+
+OPERATOR = "system:serviceaccount:slinky:slurm-operator"
+WEBHOOK = "system:serviceaccount:slinky:slurm-operator-webhook"
+ACCOUNTS = {"operator": OPERATOR, "metrics": OPERATOR, "webhook": WEBHOOK}
+NAMES = {
+    rbac.OPERATOR_NAME: "slurm-operator",
+    rbac.WEBHOOK_NAME: "slurm-operator-webhook",
+    rbac.CERTIFICATES_NAME: "slurm-operator-webhook-certificates",
+}
+KEPT = ("configmaps", "poddisruptionbudgets", "services", "statefulsets")
+SERVED = ("accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens")
+
+
+class Right(NamedTuple):
+    role: str
+    resource: str
+    verb: str
+
+
+def rights(role: str, resources: tuple[str, ...], *verbs: str) -> set[Right]:
+    return {Right(role, resource, verb) for resource in resources for verb in verbs}
+
+
+# Rights that stay although nothing here uses them.
+EXCUSED = (
+    # Objects that the Go operator wrote are read whole once, and their fields moved to us by patch.
+    rights("operator.objects", KEPT + SERVED, "get")
+    | rights("operator.objects", ("loginsets", "tokens"), "patch")
+    # An admission plugin that is off by default wants it of whoever names an owner that blocks.
+    | rights("operator.objects", tuple(f"{kind}/finalizers" for kind in SERVED), "update")
+    # Of the Prometheus operator, which is not here.
+    | rights("operator.objects", ("servicemonitors",), "create", "patch", "delete")
+    # Metrics are open by default; the chart has these rules only when they are not.
+    | rights("metrics", ("tokenreviews", "subjectaccessreviews"), "create")
+    # There is a mutating webhook only when the chart is told to look at bindings of pods.
+    | rights("webhook.trust", ("mutatingwebhookconfigurations",), "patch")
+)
+
+
+class User(msgspec.Struct, frozen=True):
+    username: str
+
+
+class Target(msgspec.Struct, frozen=True):
+    resource: str = ""
+    subresource: str = ""
+    apiGroup: str = ""
+    name: str = ""
+
+
+class Answer(msgspec.Struct, frozen=True):
+    code: int = 0
+    message: str = ""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """One line of the audit log."""
+
+    verb: str
+    user: User
+    requestURI: str
+    objectRef: Target = Target()
+    responseStatus: Answer = Answer()
+
+    @property
+    def verbs(self) -> tuple[str, ...]:
+        """A patch that made the object needed the right to create it as well."""
+        return ("patch", "create") if self.verb == "patch" and self.responseStatus.code == 201 else (self.verb,)
+
+    @property
+    def forbidden(self) -> bool:
+        """For want of a right: in a namespace that is being deleted, nobody may create anything."""
+        answer = self.responseStatus
+        return answer.code == 403 and "because it is being terminated" not in answer.message
+
+
+@pytest.fixture(scope="module")
+def asked(cluster: Cluster) -> set[Asked]:
+    """All requests of the operator and the webhook; a watch is on record once it has ended."""
+    log = cluster.log("audit")
+    parts = log.parent.glob(f"{log.stem}*{log.suffix}")  # the log, and what was set aside when it grew too long
+    decode = msgspec.json.Decoder(Asked).decode
+    every = (decode(line) for part in parts for line in part.read_bytes().splitlines())
+    return {each for each in every if each.user.username in ACCOUNTS.values()}
+
+
+def granted() -> Iterator[tuple[Right, rbac.Rule]]:
+    """Every verb of every rule, but a list beside a watch: only servers that do not stream lists see that."""
+    for role, rules in rbac.roles().items():
+        for rule in rules:
+            for verb in rule.verbs:
+                if verb != "list" or "watch" not in rule.verbs:
+                    yield Right(role, rule.resource, verb), rule
+
+
+def is_use(asked: Asked, right: Right, rule: rbac.Rule) -> bool:
+    target = asked.objectRef
+    resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
+    return (
+        asked.user.username == ACCOUNTS[right.role.partition(".")[0]]
+        and (target.apiGroup, resource) == (rule.group, rule.resource)
+        and right.verb in asked.verbs
+        and (not rule.names or target.name in {NAMES.get(name, name) for name in rule.names})
+    )
+
+
+def test_nothing_was_forbidden(asked: set[Asked]) -> None:
+    assert {each.user.username for each in asked} == {OPERATOR, WEBHOOK}
+    assert [each for each in asked if each.forbidden] == []
+
+
+def test_every_right_was_used_or_has_an_excuse_that_still_holds(asked: set[Asked]) -> None:
+    unused = {right for right, rule in granted() if not any(is_use(each, right, rule) for each in asked)}
+    assert unused == EXCUSED

@@ -1,0 +1,31 @@
+"""A change that is taken back before it was rolled out costs nothing."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.nodeset import NODESET, Workers
+from tests.support.slurm import Slurm, wait_for
+
+
+@pytest.fixture
+def workers(slurm: Slurm) -> Iterator[Workers]:
+    """Two workers that take no change for now."""
+    found = Workers(slurm)
+    before = slurm.get(NODESET, found.name)["spec"].get("extraConf", "")
+    found.change({"paused": True})
+    yield found
+    found.change({"paused": False, "extraConf": before})
+    found.wait_until_idle(2, within=120)
+
+
+def test_no_worker_is_replaced_when_the_old_template_is_wanted_again(workers: Workers) -> None:
+    before = workers.uids()
+    old = workers.slurm.get(NODESET, workers.name)["spec"].get("extraConf", "")
+    workers.change({"extraConf": "Weight=99"})
+    wait_for("the new revision", lambda: workers.status().get("updatedReplicas", 0) == 0)
+    workers.change({"extraConf": old})
+    wait_for("the old revision to be the newest", lambda: workers.status().get("updatedReplicas") == 2)
+    workers.change({"paused": False})
+    workers.wait_until_idle(2)
+    assert workers.uids() == before

@@ -1,0 +1,30 @@
+"""The record of what programs in pods ask the API server for."""
+
+import json
+import subprocess
+
+from kubeslurm.local import network
+from kubeslurm.local.cluster import Cluster
+from tests.local.support import Namespace, Tree, eventually
+
+
+def recorded(cluster: Cluster) -> list[Tree]:
+    return [json.loads(line) for line in cluster.log("audit").read_text().splitlines()]
+
+
+def test_requests_of_service_accounts_are_on_record_and_no_others(cluster: Cluster, namespace: Namespace) -> None:
+    token = namespace.kubectl("create", "token", "default").strip()
+    server = f"https://{cluster.spec.address}:{network.API_PORT}"
+    access = ("--kubeconfig=/dev/null", f"--server={server}", f"--certificate-authority={cluster.ca}")
+    kubectl = cluster.kubectl_command()[0]
+    asked = [kubectl, *access, f"--token={token}", f"--namespace={namespace.name}", "get", "secret", "some"]
+    assert "forbidden" in subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+
+    def found() -> list[Tree]:
+        return [each for each in recorded(cluster) if each.get("objectRef", {}).get("namespace") == namespace.name]
+
+    (seen,) = eventually(found, "the request on record")
+    assert (seen["verb"], seen["objectRef"]["resource"], seen["responseStatus"]["code"]) == ("get", "secrets", 403)
+    users = {each["user"]["username"] for each in recorded(cluster)}
+    assert all(name.startswith("system:serviceaccount:") for name in users)
+    assert not any(name.startswith("system:serviceaccount:kube-system:") for name in users)
