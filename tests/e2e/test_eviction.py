@@ -23,7 +23,6 @@ def test_an_eviction_of_a_busy_worker_is_refused_and_of_an_idle_one_granted(slur
     assert workers.uids()["worker-1"] == uid
     workers.unharmed(job)
     wait_for("the protection to end", lambda: not is_protected(workers.pods()["worker-1"]))
-    wait_for("the budget to forget it", lambda: not _counted(slurm))
     evict(slurm, pod)
     wait_for("another pod", lambda: workers.uids().get("worker-1", uid) != uid)
     workers.wait_until_idle(2)

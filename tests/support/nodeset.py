@@ -85,8 +85,15 @@ class Workers:
         )
 
     def release(self, job: int) -> None:
-        """Lets a requeued job start now: by default Slurm holds it back for two minutes."""
-        self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now")
+        """Sees a requeued job start again: Slurm holds it back for two minutes from when its remains are gone."""
+
+        def started() -> bool:
+            state = self.fate(job).state
+            if state == "PENDING":
+                self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now", check=False)
+            return state not in ("PENDING", "COMPLETING", "REQUEUED")
+
+        wait_for(f"job {job} to start again", started, within=180)
 
     def unharmed(self, job: int) -> None:
         """The job ran to its end, once, undisturbed."""
