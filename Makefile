@@ -33,7 +33,9 @@ test-fast: lint types layers ## what needs no cluster, in less than a minute
 test-cluster: $(READY) test-tools
 	$(BIN)/pytest tests/local
 	$(BIN)/pytest tests/integration tests/slurm
-	$(BIN)/pytest tests/e2e
+	rm -rf .requests
+	$(BIN)/pytest -n 2 --dist loadgroup tests/e2e
+	$(BIN)/pytest tests/rights
 
 lint: $(READY) ## style
 	$(BIN)/ruff check
@@ -70,7 +72,7 @@ lock: $(READY) ## renew the lock files from pyproject.toml
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean: ## remove the virtual environment and tool caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .requests .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # The virtual environment, made again when the lock file or the project file changes.
 $(READY): requirements-dev.lock pyproject.toml

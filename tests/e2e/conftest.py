@@ -1,34 +1,34 @@
-"""One Kubernetes cluster with the operator and a small Slurm cluster, shared by all end-to-end tests.
+"""One Kubernetes cluster with the operator and a small Slurm cluster for each test process, shared by all its tests.
 
 It is brought up by the same code as `kubeslurm up`, and it stays up while KUBESLURM_KEEP is set.
 """
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from kubeslurm.cli import recipes
 from kubeslurm.cli.product import Product, access_to
+from kubeslurm.local import cache
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from tests.support.slurm import Slurm
 
-NAME = os.environ.get("KUBESLURM_E2E", "e2e")
+NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"))))
 WORKERS = 2
-RIGHTS = Path(__file__).with_name("test_rights.py")
+HERE = Path(__file__).parent
+REQUESTS = HERE.parents[1] / ".requests"  # what the product asked of each API server, for tests/rights
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Which rights were used is known when all is done: asked last, and not at all when only a part was wanted."""
-    rights = [item for item in items if item.path == RIGHTS]
-    others = [item for item in items if item.path != RIGHTS]
-    if set(RIGHTS.parent.rglob("test_*.py")) - {RIGHTS} <= {item.path for item in others}:
-        items[:] = others + rights
-    elif rights:
-        items[:] = others
-        config.hook.pytest_deselected(items=rights)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One process takes a whole file, and everything about people, whose cluster is expensive."""
+    for item in items:
+        folder = item.path.parent
+        item.add_marker(pytest.mark.xdist_group(folder.name if folder != HERE else item.path.stem))
 
 
 @pytest.fixture(scope="session")
@@ -41,13 +41,26 @@ def product() -> Iterator[Product]:
         return
     cluster.down(purge=True)
     with Progress() as progress:
+        with cache.lock("end-to-end", waiting=lambda: progress.say("another test process builds the images")):
+            recipes.build(progress)
         whole = Product.local(NAME, None, progress)
         whole.install({}, progress)
     try:
         yield whole
     finally:
         if not keep:
+            keep_requests(cluster)
             cluster.down(purge=True)
+
+
+def keep_requests(cluster: Cluster) -> None:
+    """The audit log, with what was set aside when it grew too long."""
+    log = cluster.log("audit")
+    folder = REQUESTS / NAME
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for part in log.parent.glob(f"{log.stem}*{log.suffix}"):
+        shutil.copy(part, folder)
 
 
 def tags_in(cluster: Cluster) -> dict[str, str]:

@@ -1,6 +1,6 @@
-"""What the product was seen to ask for while all other tests ran, next to what the chart allows it.
+"""What the product was seen to ask for during the end-to-end tests, next to what the chart allows it.
 
-Runs last, and only when all other tests here ran before it.
+`make test-cluster` runs it after all of them; it reads what they left in .requests.
 """
 
 from collections.abc import Iterator
@@ -9,8 +9,8 @@ from typing import NamedTuple
 import msgspec
 import pytest
 
-from kubeslurm.local.cluster import Cluster
 from kubeslurm.operator import rbac
+from tests.e2e.conftest import REQUESTS
 
 OPERATOR = "system:serviceaccount:slinky:slurm-operator"
 WEBHOOK = "system:serviceaccount:slinky:slurm-operator-webhook"
@@ -88,10 +88,10 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 @pytest.fixture(scope="module")
-def asked(cluster: Cluster) -> set[Asked]:
+def asked() -> set[Asked]:
     """All requests of the operator and the webhook; a watch is on record once it has ended."""
-    log = cluster.log("audit")
-    parts = log.parent.glob(f"{log.stem}*{log.suffix}")  # the log, and what was set aside when it grew too long
+    parts = list(REQUESTS.glob("*/*"))
+    assert parts, "there is no record of requests: run the whole of tests/e2e first"
     decode = msgspec.json.Decoder(Asked).decode
     every = (decode(line) for part in parts for line in part.read_bytes().splitlines())
     return {each for each in every if each.user.username in ACCOUNTS.values()}
