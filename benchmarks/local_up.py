@@ -21,7 +21,6 @@ from rich.console import Console
 from rich.table import Table
 
 from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Duration
 from kubeslurm.local.sources import SOURCES
 
 NAME = "bench-up"
@@ -82,14 +81,30 @@ def cold(nodes: int) -> list[Row]:
         environment_s = timed(["make", "--directory", SOURCES, f"VENV={venv}", venv / ".ready"], environment)
         kubeslurm = venv / "bin" / "kubeslurm"
         try:
-            up_s = timed([kubeslurm, "local", "up", f"--nodes={nodes}", f"--name={NAME}"], environment)
+            up_s, parts = watched([kubeslurm, "local", "up", f"--nodes={nodes}", f"--name={NAME}"], environment)
         finally:
             timed([kubeslurm, "local", "down", f"--name={NAME}"], environment)
-        durations = (here / "cache" / "kubeslurm" / "durations.json").read_bytes()
-        parts = msgspec.json.decode(durations, type=dict[str, Duration])
-    seconds = {"up": environment_s + up_s, "virtual environment": environment_s}
-    seconds |= {name: part.seconds for name, part in parts.items()}
+    seconds = {"up": environment_s + up_s, "virtual environment": environment_s, **parts}
     return [Row(f"cold_{name.replace(' ', '_')}_s", round(value, 1), "s") for name, value in seconds.items()]
+
+
+def watched(argv: list[str | Path], environment: Mapping[str, str]) -> tuple[float, dict[str, float]]:
+    """Seconds that a command takes, and each of its steps: it says when one begins and when it is done."""
+    began = time.monotonic()
+    begins: dict[str, float] = {}
+    parts: dict[str, float] = {}
+    words = [str(word) for word in argv]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, env={**os.environ, **environment}) as command:
+        for line in command.stderr or ():
+            print(line, end="", file=sys.stderr, flush=True)
+            name, _, said = line.rstrip().rpartition(": ")
+            if line.endswith(" ...\n"):
+                begins[line.removesuffix(" ...\n")] = time.monotonic()
+            elif said.startswith("done in") and name in begins:
+                parts[name] = time.monotonic() - begins[name]
+    if command.returncode:
+        sys.exit(f"`{' '.join(words)}` failed: nothing to measure.")
+    return time.monotonic() - began, parts
 
 
 def timed(argv: list[str | Path], environment: Mapping[str, str] | None = None) -> float:

@@ -1,12 +1,16 @@
 """The commands, as users type them."""
 
+import re
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from kubeslurm.cli.app import app
+from kubeslurm.local import buildah
 from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.images import KEPT
+from kubeslurm.local.tasks import Tasks
 
 
 @pytest.fixture(autouse=True)
@@ -34,6 +38,9 @@ def local(*args: str) -> Result:
         (["logs", "etcd", "--name", "nobody"], "There is no log of 'etcd'"),
         (["node", "kill", "node-1", "--name", "nobody"], "There is no cluster 'nobody'"),
         (["image", "push", "localhost/x:1", "--name", "nobody"], "is not running"),
+        (["image", "build", "nothing"], "There is no "),
+        (["image", "build", "x", "--containerfile", "/nowhere/File"], "There is no /nowhere/File."),
+        (["image", "build", "testbox", "--arg", "WORD"], "'WORD' is no build argument."),
     ],
 )
 def test_mistakes_get_one_clear_sentence(args: list[str], said: str) -> None:
@@ -52,6 +59,17 @@ def test_an_unknown_node_is_named_with_those_there_are(cluster: Cluster) -> None
 def test_down_of_what_does_not_run_is_no_error() -> None:
     result = local("down", "--name", "nobody")
     assert (result.exit_code, result.stdout) == (0, "The cluster 'nobody' was not running.\n")
+
+
+def test_an_image_is_built_from_any_containerfile_and_its_newest_tags_stay(tmp_path: Path) -> None:
+    (tmp_path / "Other").write_text("FROM scratch\nCOPY file /file\n")
+    for tag in range(KEPT + 1):
+        (tmp_path / "file").write_text(str(tag))
+        result = local("image", "build", "scratchy", f"--tag={tag}", "--containerfile", str(tmp_path / "Other"))
+        assert (result.exit_code, result.stdout) == (0, f"localhost/scratchy:{tag}\n")
+    kept = re.findall(r"localhost/scratchy:\d+", local("image", "list").stdout)
+    buildah.call(Tasks(), "rmi", *kept)
+    assert kept == [f"localhost/scratchy:{tag}" for tag in range(KEPT, 0, -1)]
 
 
 def test_status_shows_every_node_and_component(cluster: Cluster) -> None:

@@ -43,8 +43,9 @@ def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Clu
     assert (small.spec.address, small.ca.read_bytes()) == (address, ca)
     assert [node.name for node in small.spec.nodes] == ["node-1"]
     small.down()
-    assert small.up([], fresh=True)
+    assert small.up(fresh=True)
     assert small.kubectl("get", "configmap", "kept", "--ignore-not-found") == ""
+    assert [node.name for node in small.spec.nodes] == ["node-1"]
 
 
 def test_two_clusters_run_side_by_side(cluster: Cluster, small: Cluster) -> None:
@@ -116,6 +117,16 @@ def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster)
     assert control_groups(small) != []
     assert small.up()
     assert small.kubectl("get", "--raw", "/readyz") == "ok"
+
+
+def test_a_cluster_whose_record_is_lost_is_found_and_taken_down(small: Cluster) -> None:
+    small.up([])
+    running = processes(small)
+    (small.home.run / "init.json").unlink()
+    assert not small.running
+    assert small.down()
+    assert not alive(running)
+    assert control_groups(small) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

@@ -85,13 +85,15 @@ def component(cluster: Cluster, name: str) -> Condition:
 
 
 def kill_component(cluster: Cluster, name: str) -> None:
-    """Find the component by its number in the cluster's pid namespace, and kill it from outside."""
+    """Find the component by its number in its own pid namespace, and kill it from outside."""
     wanted = component(cluster, name).pid
     record = cluster.home.init()
     assert record is not None
-    for child in Path(f"/proc/{record.pid}/task/{record.pid}/children").read_text().split():
+    node, inside, _ = name.partition("/")
+    parent = cluster.node(node).condition.pid if inside else record.pid
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
         numbers = Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].splitlines()[0].split()
-        if int(numbers[1]) == wanted:
+        if int(numbers[-1]) == wanted:
             os.kill(int(child), signal.SIGKILL)
             return
     pytest.fail(f"no process for {name}")

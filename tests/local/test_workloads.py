@@ -57,8 +57,11 @@ def test_services_and_pods_have_their_addresses_inside_the_fabric(namespace: Nam
     namespace.apply(service("site"))
     address = namespace.get("service/site")["spec"]["clusterIP"]
     code = f"import urllib.request as r; print(r.urlopen('http://{address}', timeout=2).read().decode())"
-    fetched = [sys.executable, "-c", code]
-    assert eventually(cluster.fabric_exec(fetched).stdout.strip, "an answer of the Service") == "site"
+
+    def fetched() -> str:
+        return cluster.fabric_exec([sys.executable, "-c", code]).stdout.strip()
+
+    assert eventually(fetched, "an answer of the Service") == "site"
 
 
 def test_the_default_class_gives_a_volume_that_an_ordinary_user_can_write(namespace: Namespace) -> None:

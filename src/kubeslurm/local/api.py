@@ -3,15 +3,13 @@
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import httpx2
 
 from kubeslurm.local import network
+from kubeslurm.local.programs import Tree
 
-Tree = dict[str, Any]
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 
@@ -30,8 +28,7 @@ class Api:
     def __init__(self, pki: Path, user: str) -> None:
         context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         context.load_cert_chain(pki / f"{user}.crt", pki / f"{user}.key")
-        url = f"https://{network.FABRIC}:{network.API_PORT}"
-        self._http = httpx2.AsyncClient(base_url=url, verify=context, timeout=30, trust_env=False)
+        self.http = httpx2.AsyncClient(base_url=network.API_URL, verify=context, timeout=30, trust_env=False)
 
     async def wait(self) -> None:
         """Return when the apiserver serves."""
@@ -46,28 +43,24 @@ class Api:
     async def call(self, method: str, path: str, body: Tree | None = None, kind: str = "application/json") -> bytes:
         content = json.dumps(body).encode() if body is not None else None
         try:
-            response = await self._http.request(method, path, content=content, headers={"Content-Type": kind})
+            response = await self.http.request(method, path, content=content, headers={"Content-Type": kind})
         except httpx2.TransportError as error:
             raise ApiError(0, repr(error)) from error
         if response.is_error:
             raise ApiError(response.status_code, response.text)
         return response.content
 
-    async def apply(self, path: str, tree: Tree) -> None:
+    async def apply(self, tree: Tree) -> None:
         """Server-side apply."""
-        await self.call("PATCH", f"{path}?fieldManager=kubeslurm-local&force=true", tree, APPLY)
+        await self.call("PATCH", f"{path_of(tree)}?fieldManager=kubeslurm-local&force=true", tree, APPLY)
 
-    async def watch(self, path: str, version: str) -> AsyncIterator[Tree]:
-        """Changes from `version` on, until the apiserver ends the stream."""
-        query = {"watch": "1", "resourceVersion": version, "allowWatchBookmarks": "true", "timeoutSeconds": "300"}
-        try:
-            async with self._http.stream("GET", path, params=query, timeout=330) as response:
-                if response.is_error:
-                    raise ApiError(response.status_code, "watch refused")
-                async for line in response.aiter_lines():
-                    yield json.loads(line)
-        except httpx2.TransportError as error:
-            raise ApiError(0, repr(error)) from error
+
+def path_of(tree: Tree) -> str:
+    """Where an object is served."""
+    version, metadata = tree["apiVersion"], tree["metadata"]
+    namespace = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
+    plural = tree["kind"].lower() + ("es" if tree["kind"].endswith("s") else "s")
+    return f"/{'apis' if '/' in version else 'api'}/{version}{namespace}/{plural}/{metadata['name']}"
 
 
 class Mirror:
@@ -76,7 +69,7 @@ class Mirror:
     def __init__(self, api: Api, path: str) -> None:
         self.api = api
         self.path = path
-        self.objects: dict[str, Tree] = {}
+        self.objects: dict[tuple[str, str], Tree] = {}
         self.changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -84,24 +77,26 @@ class Mirror:
         while True:
             try:
                 await self._follow()
-            except (ApiError, ValueError):  # ValueError: a line cut short when the apiserver went away
+            except (ApiError, httpx2.TransportError, ValueError):  # ValueError: a line cut short
                 await asyncio.sleep(0.5)
 
     async def _follow(self) -> None:
         listed = json.loads(await self.api.call("GET", self.path))
         self.objects = {_key(item): item for item in listed["items"]}
         self.changed.set()
-        async for event in self.api.watch(self.path, listed["metadata"]["resourceVersion"]):
-            match event["type"]:
-                case "ADDED" | "MODIFIED":
-                    self.objects[_key(event["object"])] = event["object"]
-                case "DELETED":
-                    self.objects.pop(_key(event["object"]), None)
-                case "ERROR":
+        query = {"watch": "1", "resourceVersion": listed["metadata"]["resourceVersion"], "timeoutSeconds": "300"}
+        async with self.api.http.stream("GET", self.path, params=query, timeout=330) as response:
+            if response.is_error:
+                raise ApiError(response.status_code, "watch refused")
+            async for line in response.aiter_lines():
+                event = json.loads(line)
+                if event["type"] == "ERROR":
                     return
-            if event["type"] != "BOOKMARK":
+                self.objects.pop(_key(event["object"]), None)
+                if event["type"] != "DELETED":
+                    self.objects[_key(event["object"])] = event["object"]
                 self.changed.set()
 
 
-def _key(tree: Tree) -> str:
-    return f"{tree['metadata'].get('namespace', '')}/{tree['metadata']['name']}"
+def _key(tree: Tree) -> tuple[str, str]:
+    return tree["metadata"].get("namespace", ""), tree["metadata"]["name"]

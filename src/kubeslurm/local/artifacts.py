@@ -1,6 +1,7 @@
 """What a cluster is made of, built once and kept in the user's cache directory."""
 
 import platform
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
 from kubeslurm.local.tasks import Tasks
 
-PAUSE_TAG = "1"
+MODULES, IMAGES = SOURCES / "local", SOURCES / "images"
 
 
 class Artifacts(msgspec.Struct, frozen=True):
@@ -25,7 +26,7 @@ class Artifacts(msgspec.Struct, frozen=True):
 
 def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
     """Build what is missing from the cache, side by side, and say where everything is."""
-    if not (SOURCES / "local" / "kubernetes" / "go.mod").is_file():
+    if not (MODULES / "kubernetes/go.mod").is_file():
         raise LocalError("The recipes of the local cluster are not there.", "Run kubeslurm from a clone: `make up`.")
     wanted = entries(kwok=kwok)
     if not all(entry.complete() for entry in wanted.values()):
@@ -40,56 +41,48 @@ def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
 
 def entries(*, kwok: bool = False) -> dict[str, cache.Entry]:
     """The cache entries that belong to these sources."""
-    machine = platform.machine()
-    found = {
-        name: cache.Entry(name, cache.digest(SOURCES / "local" / name, *golang.FLAGS, golang.LINK, machine))
-        for name in ("kubernetes", *(["kwok"] if kwok else []))
-    }
+    flags = (*golang.FLAGS, golang.LINK, platform.machine())
+    modules = ("kubernetes", "kwok") if kwok else ("kubernetes",)
+    found = {name: cache.Entry(name, cache.digest(MODULES / name, *flags)) for name in modules}
     for name in ("node", "pause"):
-        found[name] = cache.Entry(name, cache.digest(SOURCES / "images" / name, images.base_key()))
+        found[name] = cache.Entry(name, cache.digest(IMAGES / name, images.base_key()))
     return found
 
 
 def _build(wanted: dict[str, cache.Entry], tasks: Tasks, progress: Progress) -> None:
-    def compile_all() -> None:
-        wanted["kubernetes"].fill(lambda folder: _kubernetes(folder, tasks, progress), say=progress.say)
-        if "kwok" in wanted:
-            wanted["kwok"].fill(lambda folder: _kwok(folder, tasks, progress), say=progress.say)
+    makers = {"kubernetes": _kubernetes, "kwok": _kwok, "node": _node, "pause": _pause}
 
-    def make_images() -> None:
-        wanted["node"].fill(lambda folder: _node(folder, tasks, progress), say=progress.say)
-        wanted["pause"].fill(lambda folder: _pause(folder, tasks, progress), say=progress.say)
+    def fill(*names: str) -> None:
+        for name in names:
+            if name in wanted:
+                wanted[name].fill(partial(makers[name], tasks=tasks, progress=progress), say=progress.say)
 
     with progress:
-        tasks.together(compile_all, make_images)
+        tasks.together(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
 
 
 def _kubernetes(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    module = SOURCES / "local" / "kubernetes"
+    module = MODULES / "kubernetes"
     golang.build(module, ".", folder / "kubernetes", stamp="k8s.io/kubernetes", tasks=tasks, progress=progress)
 
 
 def _kwok(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    module = SOURCES / "local" / "kwok"
+    module = MODULES / "kwok"
     golang.build(module, "sigs.k8s.io/kwok/cmd/kwok", folder / "kwok", stamp="", tasks=tasks, progress=progress)
     stages = golang.module_directory(module, "sigs.k8s.io/kwok", tasks) / "kustomize" / "stage"
-    files = [
-        path
-        for part in ("pod/fast", "node/fast", "node/heartbeat-with-lease")
-        for path in sorted((stages / part).glob("*.yaml"))
-        if path.name != "kustomization.yaml"
-    ]
-    (folder / "stages.yaml").write_text("\n---\n".join(path.read_text() for path in files))
+    parts = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
+    files = [path for part in parts for path in sorted((stages / part).glob("*.yaml"))]
+    texts = [path.read_text() for path in files if path.name != "kustomization.yaml"]
+    (folder / "stages.yaml").write_text("\n---\n".join(texts))
 
 
 def _node(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    image = images.make(images.Recipe("node", "latest", SOURCES / "images" / "node"), tasks=tasks, progress=progress)
+    image = images.make(images.Recipe("node", "latest", IMAGES / "node"), tasks=tasks, progress=progress)
     with progress.step("unpack node image"):
         (folder / "root").mkdir()
         images.extract(image, folder / "root", tasks=tasks)
 
 
 def _pause(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    recipe = images.Recipe("pause", PAUSE_TAG, SOURCES / "images" / "pause")
-    image = images.make(recipe, tasks=tasks, progress=progress)
+    image = images.make(images.Recipe("pause", "1", IMAGES / "pause"), tasks=tasks, progress=progress)
     images.archive(image, folder / "pause.tar", tasks=tasks)

@@ -4,7 +4,7 @@ import fcntl
 import hashlib
 import os
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +20,13 @@ def directory() -> Path:
     """Where everything that can be built again is kept."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "kubeslurm"
+
+
+def folder(name: str) -> Path:
+    """A directory of the cache, made when it is missing."""
+    path = directory() / name
+    path.mkdir(parents=True, exist_ok=True)
+    return path
 
 
 def digest(*inputs: str | Path) -> str:
@@ -68,7 +75,7 @@ class Entry(msgspec.Struct, frozen=True):
         with lock(self.name, waiting=lambda: say(f"another kubeslurm is making {self.name}; waiting for it")):
             if not self.complete():
                 self._make(make, say)
-                _forget_older(self)
+                self._forget_older()
         return self.path
 
     def _make(self, make: Callable[[Path], None], say: Callable[[str], None]) -> None:
@@ -93,21 +100,19 @@ class Entry(msgspec.Struct, frozen=True):
             remove(partial)
             raise
 
+    def _forget_older(self) -> None:
+        """Keep the two newest entries of a name: switching between two branches then builds nothing."""
+        siblings = [p for p in self.path.parent.glob(f"{self.name}-*") if p != self.path and not p.suffix]
+        for path in sorted(siblings, key=lambda p: p.stat().st_mtime, reverse=True)[1:]:
+            if not _mounted(path):
+                remove(path)
+
 
 def _witnesses(tree: Path) -> Iterator[tuple[str, int]]:
-    for folder, _, files in os.walk(tree):
-        for name in files:
-            path = Path(folder, name)
-            size = path.lstat().st_size
-            if size >= WITNESS_SIZE and path.is_file() and not path.is_symlink():
+    for top, _, files in os.walk(tree):
+        for path in (Path(top, name) for name in files):
+            if path.is_file() and not path.is_symlink() and (size := path.lstat().st_size) >= WITNESS_SIZE:
                 yield str(path.relative_to(tree)), size
-
-
-def _forget_older(entry: Entry) -> None:
-    """Keep the two newest entries of a name: switching between two branches then builds nothing."""
-    for path in _older(entry, keep=1):
-        if not _mounted(path):
-            remove(path)
 
 
 def _mounted(path: Path) -> bool:
@@ -121,11 +126,6 @@ def _mounted(path: Path) -> bool:
     return False
 
 
-def _older(entry: Entry, keep: int) -> Iterable[Path]:
-    siblings = [p for p in entry.path.parent.glob(f"{entry.name}-*") if p != entry.path and not p.suffix]
-    return sorted(siblings, key=lambda p: p.stat().st_mtime, reverse=True)[keep:]
-
-
 def remove(path: Path) -> None:
     """Delete a tree; one that is already gone is fine."""
     shutil.rmtree(path, ignore_errors=True)
@@ -134,9 +134,7 @@ def remove(path: Path) -> None:
 @contextmanager
 def lock(name: str, *, waiting: Callable[[], None]) -> Iterator[None]:
     """Hold the machine-wide lock of that name; `waiting` is called once if somebody else has it."""
-    folder = directory() / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / name).open("w") as file:
+    with (folder("locks") / name).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -1,13 +1,16 @@
 """Control groups: finds out how this machine has them, and keeps all of ours below one group named `kubeslurm`."""
 
 import contextlib
+import os
+import signal
 import time
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 ROOT = "kubeslurm"
+NEEDED = frozenset({"cpu", "memory", "pids"})
+_NOT_CONTROLLERS = ("rw", "ro", "xattr", "nsdelegate", "memory_", "release_agent=", "favordynmods")
 
 
 class Hierarchy(msgspec.Struct, frozen=True):
@@ -17,39 +20,44 @@ class Hierarchy(msgspec.Struct, frozen=True):
     fstype: str  # cgroup (v1) or cgroup2
     options: str  # what to mount it with again: controllers, or a name for a tree without any
 
-    @property
-    def folder(self) -> str:
-        return self.mountpoint.name
-
 
 class Layout(msgspec.Struct, frozen=True):
     """The trees in which nodes get groups of their own."""
 
     hierarchies: tuple[Hierarchy, ...]
+    kind: str  # v1, hybrid, v2, or nothing
 
     @property
     def unified(self) -> bool:
-        return len(self.hierarchies) == 1 and self.hierarchies[0].fstype == "cgroup2"
+        return self.kind == "v2"
 
     def directories(self, group: str) -> list[Path]:
         return [hierarchy.mountpoint / ROOT / group for hierarchy in self.hierarchies]
 
+    def controllers(self) -> frozenset[str]:
+        """What the trees can limit."""
+        if self.unified:
+            return frozenset((self.hierarchies[0].mountpoint / "cgroup.controllers").read_text().split())
+        return frozenset(word for hierarchy in self.hierarchies for word in hierarchy.options.split(","))
+
 
 def parse(mountinfo: str) -> Layout:
-    """v1 trees when there are any (a hybrid machine keeps its controllers there), otherwise the unified tree."""
+    """v1 trees when they have the controllers (as on a hybrid machine), otherwise the unified tree."""
     seen: dict[str, Hierarchy] = {}
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
         fstype, _, super_options = after.split(" ")[:3]
         if fstype in ("cgroup", "cgroup2"):
-            words = [o for o in super_options.split(",") if o not in ("rw", "ro", "xattr", "nsdelegate")]
-            words = [o for o in words if not o.startswith(("memory_", "release_agent=", "favordynmods"))]
+            words = [word for word in super_options.split(",") if not word.startswith(_NOT_CONTROLLERS)]
             options = ",".join(words) if fstype == "cgroup" else ""
             if options.startswith("name="):
                 options = f"none,{options}"  # as for systemd's own tree; containerd's statistics fail without it
             seen.setdefault(fstype + options, Hierarchy(Path(before.split(" ")[4]), fstype, options))
-    first = [h for h in seen.values() if h.fstype == "cgroup"]
-    return Layout(tuple(first or [h for h in seen.values() if h.fstype == "cgroup2"]))
+    first = tuple(tree for tree in seen.values() if tree.fstype == "cgroup")
+    second = tuple(tree for tree in seen.values() if tree.fstype == "cgroup2")
+    if any(NEEDED.intersection(tree.options.split(",")) for tree in first):
+        return Layout(first, "hybrid" if second else "v1")
+    return Layout(second, "v2" if second else "")
 
 
 def detect() -> Layout:
@@ -62,25 +70,36 @@ def make(layout: Layout, group: str) -> None:
     for hierarchy in layout.hierarchies:
         directory = hierarchy.mountpoint
         for part in (ROOT, *group.split("/")):
-            if hierarchy.fstype == "cgroup2":
+            if layout.unified:
                 _delegate(directory)
             directory = directory / part
             directory.mkdir(exist_ok=True)
-            _fill_cpuset(hierarchy, directory)
+            if "cpuset" in hierarchy.options.split(","):
+                _fill_cpuset(directory)
 
 
-def join(layout: Layout, group: str, pid: int | str = 0) -> None:
-    """Move a process (0: this one) into `kubeslurm/<group>`."""
+def join(layout: Layout, group: str) -> None:
+    """Move this process into `kubeslurm/<group>`."""
     for directory in layout.directories(group):
-        (directory / "cgroup.procs").write_text(f"{pid}\n")
+        (directory / "cgroup.procs").write_text("0\n")
+
+
+def kill(layout: Layout, group: str) -> bool:
+    """End every process in a group and below it; says whether there were any."""
+    files = [file for directory in layout.directories(group) for file in directory.rglob("cgroup.procs")]
+    # 0 stands for processes that this pid namespace does not see; as a target it would mean ourselves.
+    pids = {int(pid) for file in files for pid in file.read_text().split()} - {0}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return bool(pids)
 
 
 def remove(layout: Layout, group: str, *, patience: float = 5.0) -> list[Path]:
     """Remove a group with all below it, and `kubeslurm` itself when it is empty; says what could not go."""
     deadline = time.monotonic() + patience
-    while True:
-        left = [d for d in layout.directories(group) if not _removed(d)]
-        if not left or time.monotonic() > deadline:
+    while left := [directory for directory in layout.directories(group) if not _removed(directory)]:
+        if time.monotonic() > deadline:
             break
         time.sleep(0.02)  # the kernel lets go of a group shortly after its last process
     for hierarchy in layout.hierarchies:
@@ -90,19 +109,15 @@ def remove(layout: Layout, group: str, *, patience: float = 5.0) -> list[Path]:
 
 
 def _removed(directory: Path) -> bool:
-    if not directory.exists():
-        return True
+    below = [path for path in directory.rglob("*") if path.is_dir()]
     try:
-        for child in sorted(_below(directory), key=lambda path: len(path.parts), reverse=True):
-            child.rmdir()
-        directory.rmdir()
+        for path in [*sorted(below, key=lambda path: len(path.parts), reverse=True), directory]:
+            path.rmdir()
+    except FileNotFoundError:
+        return not directory.exists()
     except OSError:
         return False
     return True
-
-
-def _below(directory: Path) -> Iterable[Path]:
-    return [path for path in directory.rglob("*") if path.is_dir()]
 
 
 def _delegate(directory: Path) -> None:
@@ -112,9 +127,8 @@ def _delegate(directory: Path) -> None:
         (directory / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in controllers))
 
 
-def _fill_cpuset(hierarchy: Hierarchy, directory: Path) -> None:
+def _fill_cpuset(directory: Path) -> None:
     """A new cpuset of v1 is empty and takes no process until it is filled."""
-    if hierarchy.fstype == "cgroup" and "cpuset" in hierarchy.options.split(","):
-        for name in ("cpuset.cpus", "cpuset.mems"):
-            if not (directory / name).read_text().strip():
-                (directory / name).write_text((directory.parent / name).read_text())
+    for name in ("cpuset.cpus", "cpuset.mems"):
+        if not (directory / name).read_text().strip():
+            (directory / name).write_text((directory.parent / name).read_text())

@@ -11,14 +11,15 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kubeslurm.local import cgroups, control, controlplane, limits, network, pki, state
+from kubeslurm.local import cgroups, network, nodespec, pki, programs, readiness, state
+from kubeslurm.local import status as statuses
 from kubeslurm.local.artifacts import Artifacts, prepare
-from kubeslurm.local.control import NodeCondition, Reply, Request
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.progress import Progress
-from kubeslurm.local.readiness import log_name, wait_until_ready
-from kubeslurm.local.state import ClusterSpec, Home, Launch, Reached
+from kubeslurm.local.state import ClusterSpec, Home, Launch
+from kubeslurm.local.status import Status
+from kubeslurm.local.supervisor import Condition
 
 DEFAULT_NAME = "default"
 DEFAULT_TIMEOUT = 180.0
@@ -31,21 +32,39 @@ class Node:
         self.cluster = cluster
         self.name = name
 
+    @property
+    def condition(self) -> Condition:
+        """How it is; its process number is the host's."""
+        return next(node for node in self.cluster.status().nodes if node.name == self.name)
+
     def start(self) -> None:
         """Bring the node up again."""
-        self.cluster.ask("start", self.name)
+        self.cluster.home.off(self.name).unlink(missing_ok=True)
+        self._wait("running")
 
     def stop(self) -> None:
         """Shut the node down in order."""
-        self.cluster.ask("stop", self.name)
+        self._end(signal.SIGTERM)
 
     def kill(self) -> None:
         """Take the node's power away."""
-        self.cluster.ask("kill", self.name)
+        self._end(signal.SIGKILL)
 
-    @property
-    def condition(self) -> NodeCondition:
-        return next(node for node in self.cluster.status().nodes if node.name == self.name)
+    def _end(self, number: signal.Signals) -> None:
+        pid = self.condition.pid
+        self.cluster.home.off(self.name).touch()  # or it would come back by itself
+        if pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        self._wait("stopped")
+
+    def _wait(self, wanted: str) -> None:
+        deadline = time.monotonic() + 60
+        while self.condition.state != wanted:
+            if time.monotonic() > deadline:
+                log = self.cluster.command("logs init")
+                raise LocalError(f"The node {self.name!r} is not {wanted} after a minute.", f"See `{log}`.")
+            time.sleep(0.02)
 
 
 class Cluster:
@@ -96,46 +115,42 @@ class Cluster:
         with self.home.locked(), progress or Progress() as shown:
             if self.running:
                 return False
-            self._clean_up()
+            self._end()
+            spec = self._wish(nodes, fake_nodes)
             if fresh:
                 self._forget()
-            spec = self._wish(nodes, fake_nodes)
-            limits.check(spec)
+            readiness.check_ports(spec.address)
+            readiness.check_watches(len(spec.nodes))
             parts = prepare(progress=shown, kwok=spec.fake_nodes > 0)
             self.home.make()
             pki.ensure(self.home.pki, spec, dt.datetime.now(dt.UTC))
             state.save(self.home.spec_file, spec)
             url = f"https://{spec.address}:{network.API_PORT}"
-            config = controlplane.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
+            config = programs.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
             state.replace(self.home.kubeconfig, config)
             with shown.step(f"starting the cluster {self.name}") as step, self._launched(spec, parts):
-                wait_until_ready(self, step, deadline=time.monotonic() + timeout)
+                readiness.wait_until_ready(self.home, spec, self.status, step, time.monotonic() + timeout)
         return True
 
     def down(self, *, purge: bool = False) -> bool:
         """Stop the cluster and leave nothing behind but its state; False when it did not run."""
         if not self.home.path.exists():
-            return False
+            return self._end()
         with self.home.locked():
-            was_running = self.running
-            self._kill()
-            self._clean_up()
+            was_running = self._end()
             if purge:
                 self._forget()
                 self.home.path.rmdir()
         return was_running
 
-    def status(self) -> Reply:
+    def status(self) -> Status:
         """What every component and node is doing."""
-        return self.ask("status")
-
-    def reached(self) -> Reached:
-        """How far Kubernetes in the cluster is."""
-        return state.load(self.home.run / "reached.json", Reached) or Reached()
+        self._init()
+        return statuses.read(self.home, self.spec)
 
     def log(self, component: str) -> Path:
         """The log of a component, by its name in `status`."""
-        path = self.home.logs / log_name(component)
+        path = self.home.logs / state.log_name(component)
         if not path.exists():
             names = sorted(log.stem.replace(".", "/") for log in self.home.logs.glob("*.log"))
             raise LocalError(f"There is no log of {component!r}.", f"There are: {', '.join(names) or 'none'}.")
@@ -145,9 +160,8 @@ class Cluster:
         """A node by name."""
         names = [node.name for node in self.spec.nodes]
         if name not in names:
-            raise LocalError(
-                f"The cluster {self.name!r} has no node {name!r}.", f"Its nodes are: {', '.join(names) or 'none'}."
-            )
+            there = ", ".join(names) or "none"
+            raise LocalError(f"The cluster {self.name!r} has no node {name!r}.", f"Its nodes are: {there}.")
         return Node(self, name)
 
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
@@ -165,26 +179,26 @@ class Cluster:
 
     def fabric_exec(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         """Run a command of the host inside the cluster's network, where pods and Services have their addresses."""
-        return _run(["nsenter", f"--target={self._init()}", "--net", "--", *argv])
+        words = ["nsenter", f"--target={self._init()}", "--net", "--", *argv]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
 
     def exec_in_node(self, node: str, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
         """Run a command of the node image inside a node."""
-        return _run([*self.node_command(node), *argv])
+        return subprocess.run([*self.node_command(node), *argv], capture_output=True, text=True, check=False)
 
     def node_command(self, name: str) -> list[str]:
         """The beginning of a command line that runs something inside a node."""
         pid = self.node(name).condition.pid
         if not pid:
-            raise LocalError(
-                f"The node {name!r} is not running.", f"Start it with `{self.command(f'node start {name}')}`."
-            )
-        path = controlplane.ENVIRONMENT["PATH"]
-        return ["nsenter", f"--target={pid}", "--all", "--", "env", "-i", f"PATH={path}", "HOME=/root", "TERM=xterm"]
+            start = self.command(f"node start {name}")
+            raise LocalError(f"The node {name!r} is not running.", f"Start it with `{start}`.")
+        variables = [f"{key}={value}" for key, value in programs.ENVIRONMENT.items()]
+        return ["nsenter", f"--target={pid}", "--all", "--", "env", "-i", *variables, "TERM=xterm"]
 
-    def ask(self, verb: str, node: str = "") -> Reply:
-        """One request to the cluster's init."""
-        self._init()
-        return control.ask(self.home.run, Request(verb, node))
+    def command(self, rest: str) -> str:
+        """How a user would say it."""
+        name = "" if self.name == DEFAULT_NAME else f" --name {self.name}"
+        return f"kubeslurm local {rest}{name}"
 
     def _init(self) -> int:
         if record := self.home.init():
@@ -194,46 +208,43 @@ class Cluster:
     def _wish(self, nodes: Sequence[NodeSpec] | None, fake_nodes: int | None) -> ClusterSpec:
         before = self.home.spec()
         if nodes is None:
-            nodes = before.nodes if before else [NodeSpec(f"node-{n}", n) for n in (1, 2, 3)]
+            nodes = before.nodes if before else nodespec.nodes(3, [])
         if fake_nodes is None:
             fake_nodes = before.fake_nodes if before else 0
-        if before:
-            return ClusterSpec(self.name, before.address, tuple(nodes), fake_nodes)
         others = [Home(name).spec() for name in state.names()]
-        address = state.address_for(self.home.path, {other.address for other in others if other})
+        taken = {other.address for other in others if other}
+        address = before.address if before else state.address_for(self.home.path, taken)
         return ClusterSpec(self.name, address, tuple(nodes), fake_nodes)
 
     @contextlib.contextmanager
     def _launched(self, spec: ClusterSpec, parts: Artifacts) -> Iterator[None]:
         """The cluster starts here, stays when the block ends well, and is gone when it does not."""
-        state.save(
-            self.home.run / "launch.json",
-            Launch(spec, parts.kubernetes, parts.node_root, parts.pause, parts.kwok, self._drop_disks(spec)),
-        )
+        former = self._drop_disks(spec)
+        launch = Launch(spec, parts.kubernetes, parts.node_root, parts.pause, parts.kwok, former)
+        state.save(self.home.run / "launch.json", launch)
         (self.home.run / "bin").mkdir()
         (self.home.run / "bin/kubectl").symlink_to(parts.kubernetes)
         commit_read, commit = os.pipe()
-        log = os.open(self.home.logs / "init.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        argv = [sys.executable, "-m", "kubeslurm.local.init", self.name, str(commit_read)]
         try:
-            subprocess.run(
-                [sys.executable, "-m", "kubeslurm.local.init", self.name, str(commit_read)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=(commit_read,),
-                start_new_session=True,
-                check=True,
-            )
+            with (self.home.logs / "init.log").open("a") as log:
+                subprocess.run(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=[commit_read],
+                    start_new_session=True,
+                    check=True,
+                )
             os.close(commit_read)
             yield
             os.write(commit, b"+")
         except BaseException:
-            self._kill()
-            self._clean_up()
+            self._end()
             raise
         finally:
             os.close(commit)
-            os.close(log)
 
     def _drop_disks(self, spec: ClusterSpec) -> tuple[str, ...]:
         """Remove disks and logs of nodes that are no longer asked for, and say whose they were."""
@@ -245,31 +256,26 @@ class Cluster:
                 log.unlink()
         return tuple(disk.name for disk in former)
 
-    def _kill(self) -> None:
-        """One signal to the init ends every process, and with them every mount and link."""
+    def _end(self) -> bool:
+        """End whatever runs, and remove what namespaces do not take along; says whether anything ran.
+
+        One signal to the init ends every process, and with them every mount and link. Should its record be lost, its
+        processes are still found in the cluster's control group.
+        """
         if record := self.home.init():
             os.kill(record.pid, signal.SIGKILL)
             while state.started(record.pid) == record.started:
                 time.sleep(0.01)
-
-    def _clean_up(self) -> None:
-        """What namespaces do not take along: cgroups and the run directory."""
-        if left := cgroups.remove(cgroups.detect(), self.home.group):
+        layout = cgroups.detect()
+        orphans = cgroups.kill(layout, self.home.group)
+        if left := cgroups.remove(layout, self.home.group):
             raise LocalError(
                 f"Control groups of the cluster {self.name!r} are still in use: {left[0]}.",
                 "End the processes in it and try again.",
             )
         shutil.rmtree(self.home.run, ignore_errors=True)
+        return orphans or record is not None
 
     def _forget(self) -> None:
         for entry in self.home.path.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-
-    def command(self, rest: str) -> str:
-        """How a user would say it."""
-        name = "" if self.name == DEFAULT_NAME else f" --name {self.name}"
-        return f"kubeslurm local {rest}{name}"
-
-
-def _run(argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -10,11 +10,13 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from kubeslurm.local import doctor, images, nodespec, report, state
+from kubeslurm.local import doctor, images, nodespec, state
+from kubeslurm.local import status as statuses
 from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.tasks import Tasks
 
 
 class Group(TyperGroup):
@@ -50,9 +52,7 @@ def up(
 ) -> None:
     """Start the cluster. Without options: as it was the last time, or with three nodes."""
     cluster = Cluster(name)
-    wanted = None
-    if nodes is not None or node:
-        wanted = nodespec.nodes(nodes if nodes is not None else 0, node or [])
+    wanted = nodespec.nodes(nodes or 0, node or []) if nodes is not None or node else None
     began = time.monotonic()
     with Progress() as progress:
         doctor.require(progress)
@@ -82,10 +82,10 @@ def status(name: Name = DEFAULT_NAME) -> None:
     cluster = Cluster(name)
     if others := [other for other in state.names() if other != name and Cluster(other).running]:
         out.print(f"Also running: {', '.join(others)}")
-    reply = cluster.status()
-    out.print(report.summary(cluster.spec, reply, cluster.reached()))
-    out.print(report.table(reply, time.time()))
-    for line in report.last_words(reply, cluster.home.logs):
+    seen = cluster.status()
+    out.print(statuses.summary(cluster.spec, seen, cluster.home.reached()))
+    out.print(statuses.table(seen))
+    for line in statuses.last_words(seen, cluster.home.logs):
         out.print(line, markup=False)
 
 
@@ -101,9 +101,7 @@ def kubeconfig(name: Name = DEFAULT_NAME) -> None:
 )
 def kubectl(args: Annotated[list[str] | None, typer.Argument()] = None, name: Name = DEFAULT_NAME) -> None:
     """Run kubectl against the cluster."""
-    cluster = Cluster(name)
-    cluster.status()
-    command = cluster.kubectl_command(*(args or []))
+    command = Cluster(name).kubectl_command(*(args or []))
     os.execv(command[0], command)  # noqa: S606
 
 
@@ -121,7 +119,7 @@ def logs(
     lines: Annotated[int, typer.Option(min=1, help="How many of the last lines.")] = 100,
     name: Name = DEFAULT_NAME,
 ) -> None:
-    """Print the log of a component: `etcd`, `kube-apiserver`, `node-1/kubelet`, ..., or `init`."""
+    """Print a log: `etcd`, `kube-apiserver`, `node-1/kubelet`, ..., `init`, or `audit` (what pods asked the API)."""
     argv = ["tail", f"--lines={lines}", *(["-F"] if follow else []), str(Cluster(name).log(component))]
     os.execvp(argv[0], argv)  # noqa: S606
 
@@ -159,31 +157,34 @@ def node_kill(node: str, name: Name = DEFAULT_NAME) -> None:
 @image_app.command("build")
 def image_build(
     image: Annotated[str, typer.Argument(help="Name of the image.")],
-    context: Annotated[Path | None, typer.Option(help="Directory with a Containerfile. Default: images/NAME.")] = None,
+    context: Annotated[Path | None, typer.Option(help="Directory to build in. Default: images/NAME.")] = None,
+    containerfile: Annotated[Path | None, typer.Option(help="Default: Containerfile in that directory.")] = None,
     target: Annotated[str | None, typer.Option(help="Stage of the Containerfile.")] = None,
     tag: Annotated[str, typer.Option(help="Tag of the image.")] = "latest",
     arg: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Build argument.")] = None,
 ) -> None:
     """Build localhost/NAME:TAG."""
+    if bad := next((pair for pair in arg or [] if "=" not in pair), None):
+        raise LocalError(f"{bad!r} is no build argument.", "Write it like `--arg KEY=VALUE`.")
     args = {key: value for key, _, value in (pair.partition("=") for pair in arg or [])}
+    directory = context or (containerfile.parent if containerfile else SOURCES / "images" / image)
+    recipe = images.Recipe(image, tag, directory, target, args, containerfile)
     with Progress() as progress:
-        directory = context or SOURCES / "images" / image
-        made = images.build(image, tag=tag, context=directory, target=target, args=args, progress=progress)
-    out.print(str(made))
+        out.print(str(images.make(recipe, tasks=Tasks(), progress=progress)))
 
 
 @image_app.command("push")
 def image_push(image: str, name: Name = DEFAULT_NAME) -> None:
     """Push localhost/NAME:TAG to the cluster's registry, where its nodes find it by that name."""
     cluster = Cluster(name)
-    cluster.status()
+    cluster.status()  # says so if it is not running
     out.print(images.push(image, cluster.registry, ca=cluster.ca))
 
 
 @image_app.command("list")
 def image_list() -> None:
     """List the images that were built here."""
-    table = Table("image", "id", "size", "created", "packages", box=None)
+    table = Table("image", "id", "created", box=None)
     for image in images.list():
-        table.add_row(str(image), image.id[:12], image.size, image.created, str(len(image.packages)))
+        table.add_row(str(image), image.id[:12], image.created)
     out.print(table)

@@ -6,25 +6,18 @@ from enum import StrEnum
 
 import msgspec
 
-from kubeslurm.local import cache
+from kubeslurm.local import cache, golang
+from kubeslurm.local.cgroups import NEEDED
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.machine import NEEDED_CONTROLLERS, TOOLS, Machine, look
+from kubeslurm.local.machine import TOOLS, Machine, look
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Failed, Tasks
 
 GIB = 1024**3
 NEEDED_GO = (1, 26)
-CAPABILITIES = {  # bit numbers of capability.h
-    "CHOWN": 0,
-    "DAC_OVERRIDE": 1,
-    "KILL": 5,
-    "SETUID": 7,
-    "NET_ADMIN": 12,
-    "SYS_CHROOT": 18,
-    "SYS_PTRACE": 19,
-    "SYS_ADMIN": 21,
-    "MKNOD": 27,
-}
+# Bit numbers of capability.h.
+CAPABILITIES = {"CHOWN": 0, "DAC_OVERRIDE": 1, "KILL": 5, "SETUID": 7, "NET_ADMIN": 12, "SYS_CHROOT": 18}
+CAPABILITIES |= {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "MKNOD": 27}
 SYS_RESOURCE = 24
 
 
@@ -54,8 +47,7 @@ def require(progress: Progress) -> None:
     if machine.missing and machine.apt and machine.root:
         install(machine.missing, progress)
         machine = look()
-    failed = [finding for finding in judge(machine) if finding.level is Level.FAIL]
-    if failed:
+    if failed := [finding for finding in judge(machine) if finding.level is Level.FAIL]:
         raise LocalError(
             " ".join(f"{finding.name}: {finding.detail}" for finding in failed),
             " ".join(dict.fromkeys(finding.remedy for finding in failed)),
@@ -84,8 +76,7 @@ def judge(machine: Machine) -> list[Finding]:
 def _rights(machine: Machine) -> Finding:
     if not machine.root:
         return Finding("rights", Level.FAIL, "this is not the root user.", "Run as root: `sudo make up`.")
-    lacking = [name for name, bit in CAPABILITIES.items() if not machine.capabilities >> bit & 1]
-    if lacking:
+    if lacking := [name for name, bit in CAPABILITIES.items() if not machine.capabilities >> bit & 1]:
         remedy = "Use a machine or a container with more rights (for a container: `--privileged`)."
         return Finding("rights", Level.FAIL, f"root lacks CAP_{', CAP_'.join(lacking)}.", remedy)
     limited = not machine.capabilities >> SYS_RESOURCE & 1
@@ -94,7 +85,7 @@ def _rights(machine: Machine) -> Finding:
 
 
 def _cgroups(machine: Machine) -> Finding:
-    lacking = sorted(NEEDED_CONTROLLERS - machine.controllers)
+    lacking = sorted(NEEDED - machine.controllers)
     if machine.cgroups and not lacking:
         return Finding("cgroups", Level.OK, f"{machine.cgroups} layout")
     detail = f"the {machine.cgroups} layout has no {', no '.join(lacking)}." if machine.cgroups else "none are mounted."
@@ -105,8 +96,7 @@ def _cgroups(machine: Machine) -> Finding:
 def _kernel(machine: Machine) -> Finding:
     lacking = sorted({"overlay", "tmpfs", "proc"} - machine.filesystems)
     spaces = {"cgroup", "ipc", "mnt", "net", "pid", "uts"} - machine.namespaces
-    lacking += [f"{space} namespaces" for space in sorted(spaces)]
-    if lacking:
+    if lacking := [*lacking, *(f"{space} namespaces" for space in sorted(spaces))]:
         remedy = "Use a kernel that has them (any distribution's own kernel does)."
         return Finding("kernel", Level.FAIL, f"no {', no '.join(lacking)}.", remedy)
     if "user" not in machine.namespaces:
@@ -115,11 +105,9 @@ def _kernel(machine: Machine) -> Finding:
 
 
 def _network(machine: Machine) -> Finding:
-    broken = {name: complaint for name, complaint in machine.network.items() if complaint}
-    if broken:
-        detail = ", ".join(f"{name} ({complaint})" for name, complaint in broken.items())
+    if broken := [f"{name} ({complaint})" for name, complaint in machine.network.items() if complaint]:
         remedy = "Load the kernel modules veth, bridge and nf_tables, or use a kernel that has them."
-        return Finding("network", Level.FAIL, f"cannot make {detail}.", remedy)
+        return Finding("network", Level.FAIL, f"cannot make {', '.join(broken)}.", remedy)
     return Finding("network", Level.OK, f"{', '.join(machine.network)} in a namespace of their own")
 
 
@@ -135,8 +123,7 @@ def _inotify(machine: Machine) -> Finding:
     detail = f"{machine.inotify_instances} instances, enough for about {nodes} nodes"
     if nodes >= 3:
         return Finding("inotify", Level.OK, detail)
-    remedy = "Raise it: `sysctl fs.inotify.max_user_instances=512`."
-    return Finding("inotify", Level.WARN, f"{detail}.", remedy)
+    return Finding("inotify", Level.WARN, f"{detail}.", "Raise it: `sysctl fs.inotify.max_user_instances=512`.")
 
 
 def _memory(machine: Machine) -> Finding:
@@ -149,11 +136,10 @@ def _memory(machine: Machine) -> Finding:
 
 
 def _disk(machine: Machine) -> Finding:
-    needed = 2 if machine.built else 10
+    needed, why = (2, "to run") if machine.built else (10, "for a first build")
     detail = f"{machine.disk / GIB:.0f} GB free below {cache.directory()}"
     if machine.disk >= needed * GIB:
         return Finding("disk", Level.OK, detail)
-    why = "to run" if machine.built else "for a first build"
     remedy = "Free some space, or set XDG_CACHE_HOME to a directory on a larger disk."
     return Finding("disk", Level.FAIL, f"{detail}, {needed} are needed {why}.", remedy)
 
@@ -161,12 +147,11 @@ def _disk(machine: Machine) -> Finding:
 def _go(machine: Machine) -> Finding:
     if machine.built:
         return Finding("Go", Level.OK, "not needed, Kubernetes is in the cache")
-    if machine.go is None:
-        return Finding("Go", Level.FAIL, "not installed.", "Install Go 1.26 or newer and put `go` on the PATH.")
     version = ".".join(map(str, machine.go))
-    if machine.go < NEEDED_GO:
-        return Finding("Go", Level.FAIL, f"version {version} is too old.", "Install Go 1.26 or newer.")
-    return Finding("Go", Level.OK, version)
+    if machine.go >= NEEDED_GO:
+        return Finding("Go", Level.OK, version)
+    detail = f"version {version} is too old." if version else "not installed."
+    return Finding("Go", Level.FAIL, detail, golang.INSTALL)
 
 
 def _packages(machine: Machine) -> Finding:

@@ -11,6 +11,7 @@ from kubeslurm.local.tasks import Failed, Tasks
 ENVIRONMENT = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-buildvcs=false"}
 FLAGS = ("-trimpath",)
 LINK = "-s -w"
+INSTALL = "Install Go 1.26 or newer and put `go` on the PATH."
 
 
 def link_flags(version: str) -> str:
@@ -35,34 +36,25 @@ def build(module: Path, package: str, output: Path, *, stamp: str, tasks: Tasks,
     Go keeps every finished part: an interrupted build goes on where it stopped.
     """
     if shutil.which("go") is None:
-        raise LocalError(
-            "Go is not installed, and Kubernetes is built from source.",
-            "Install Go 1.26 or newer and put `go` on the PATH.",
-        )
+        raise LocalError("Go is not installed, and Kubernetes is built from source.", INSTALL)
     what = output.name
     link = link_flags(pinned(module, stamp)) if stamp else LINK
     try:
         with progress.step(f"download Go modules of {what}"):
             tasks.run(["go", "mod", "download"], cwd=module, env=ENVIRONMENT)
         with progress.step(f"compile {what}") as step:
-            step.update(done=0, total=_stale(module, package, tasks), note="packages")
-            argv: list[str | Path] = ["go", "build", *FLAGS, "-v", "-ldflags", link, "-o", output, package]
+            stale = ["go", "list", "-deps", *FLAGS, "-f={{if .Stale}}{{.ImportPath}}{{end}}", package]
+            step.update(total=sum(map(bool, tasks.run(stale, cwd=module, env=ENVIRONMENT))), note="packages")
+            argv: list[str | Path] = ["go", "build", *FLAGS, "-v", f"-ldflags={link}", "-o", output, package]
             tasks.run(argv, cwd=module, env=ENVIRONMENT, on_line=lambda line: _count(line, step))
     except Failed as failure:
         raise failure.as_error(f"Building {what} failed.", _remedy(failure.output)) from failure
 
 
-def _stale(module: Path, package: str, tasks: Tasks) -> int:
-    """How many packages are still to be compiled."""
-    form = "{{if .Stale}}{{.ImportPath}}{{end}}"
-    lines = tasks.run(["go", "list", "-deps", *FLAGS, "-f", form, package], cwd=module, env=ENVIRONMENT)
-    return sum(bool(line) for line in lines)
-
-
 def _count(line: str, step: Step) -> None:
     # `go build -v` names each package as it is compiled; complaints of the compiler start with "#" or a file name.
     if line and " " not in line and not line.startswith("#"):
-        step.advance()
+        step.done += 1
 
 
 def _remedy(output: list[str]) -> str:
@@ -72,14 +64,11 @@ def _remedy(output: list[str]) -> str:
     if any(sign in text for sign in ("dial tcp", "no such host", "i/o timeout", "connection refused", "TLS handshake")):
         proxy = os.environ.get("GOPROXY", "the default Go module registry")
         return f"Check that this machine reaches {proxy} and run the same command again; it goes on from there."
-    if "requires go >=" in text or "go.mod requires go" in text:
-        return "Install Go 1.26 or newer."
+    if "requires go >=" in text:
+        return INSTALL
     return "Run the same command again; it goes on from there."
 
 
 def module_directory(module: Path, path: str, tasks: Tasks) -> Path:
     """Where Go keeps the sources of a dependency."""
-    try:
-        return Path(tasks.run(["go", "list", "-m", "-f", "{{.Dir}}", path], cwd=module, env=ENVIRONMENT)[-1])
-    except Failed as failure:
-        raise failure.as_error(f"The sources of {path} cannot be found.", _remedy(failure.output)) from failure
+    return Path(tasks.run(["go", "list", "-m", "-f={{.Dir}}", path], cwd=module, env=ENVIRONMENT)[-1])

@@ -1,6 +1,7 @@
 """Builds images from ordinary Containerfiles and pushes them to a registry."""
 
 import builtins
+import json
 import platform
 import re
 import ssl
@@ -8,6 +9,7 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -20,6 +22,7 @@ from kubeslurm.local.tasks import Failed, Tasks
 
 BASE = "localhost/debian:forky-slim"  # what buildah finds for the short name debian:forky-slim
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+KEPT = 4  # tags of one name; older ones make room
 
 
 class ImageRef(msgspec.Struct, frozen=True):
@@ -28,9 +31,7 @@ class ImageRef(msgspec.Struct, frozen=True):
     name: str
     tag: str
     id: str = ""
-    size: str = ""
     created: str = ""
-    packages: Mapping[str, str] = {}
 
     def __str__(self) -> str:
         return f"localhost/{self.name}:{self.tag}"
@@ -75,6 +76,8 @@ def make(recipe: Recipe, *, tasks: Tasks, progress: Progress) -> ImageRef:
     """Build as one of several tasks."""
     if not recipe.file.is_file():
         raise LocalError(f"There is no {recipe.file}.", "Name the directory that holds the Containerfile.")
+    if not recipe.context.is_dir():
+        raise LocalError(f"There is no directory {recipe.context}.", "Name the one that the build may copy from.")
     ensure_base(tasks, progress)
     with progress.step(f"build image {recipe.name}") as step, tempfile.TemporaryDirectory() as scratch:
         words = ["--pull-never", "--layers", "--format=oci", f"--iidfile={scratch}/id", *recipe.options()]
@@ -84,7 +87,8 @@ def make(recipe: Recipe, *, tasks: Tasks, progress: Progress) -> ImageRef:
         except Failed as failure:
             raise _explained(recipe.name, failure) from failure
         image = Path(scratch, "id").read_text().strip().removeprefix("sha256:")
-    return ImageRef(recipe.name, recipe.tag, image, packages=_packages(image, tasks))
+    _forget_older(recipe, tasks)
+    return ImageRef(recipe.name, recipe.tag, image)
 
 
 def _follow(line: str, step: Step) -> None:
@@ -95,20 +99,28 @@ def _follow(line: str, step: Step) -> None:
 
 def _explained(name: str, failure: Failed) -> LocalError:
     text = "\n".join(failure.output)
-    again = "Run the same command again."
     if found := re.search(r"Unable to locate package (\S+)|Package '?([^\s']+)'? has no installation candidate", text):
-        package = found[1] or found[2]
         return LocalError(
-            f"The image {name} needs the Debian package {package}, which the mirror does not have at present.",
+            f"The image {name} needs the Debian package {found[1] or found[2]}, which the mirror does not have"
+            " at present.",
             "Debian forky moves: try again in a day, or name another package in the Containerfile.",
         )
     if "No space left on device" in text:
-        return LocalError(
-            f"The disk is full: the image {name} cannot be built.", f"Free space below {cache.directory()}."
-        )
+        remedy = f"Free space below {cache.directory()}."
+        return LocalError(f"The disk is full: the image {name} cannot be built.", remedy)
+    again = "Run the same command again."
     if any(sign in text for sign in ("Temporary failure resolving", "Could not connect", "Failed to fetch")):
         again = "Check that this machine's apt works (`apt-get update`) and run the same command again."
     return failure.as_error(f"Building the image {name} failed.", again)
+
+
+def _forget_older(recipe: Recipe, tasks: Tasks) -> None:
+    """Keep the newest few tags of a name; at most two go at a time, so that no build waits long for it."""
+    tags = [f"localhost/{name}" for name, _ in _stored() if name.startswith(f"{recipe.name}:")]
+    old = [tag for tag in tags if tag != f"localhost/{recipe.name}:{recipe.tag}"][KEPT - 1 :]
+    if old:
+        with suppress(Failed):  # a container of another process may still stand on it
+            buildah.call(tasks, "rmi", *old[-2:])
 
 
 def base_key() -> str:
@@ -119,10 +131,13 @@ def base_key() -> str:
 def ensure_base(tasks: Tasks, progress: Progress) -> None:
     """Make debian:forky-slim from Debian packages unless the store has it: there is no public registry to ask."""
     mark = f"localhost/base:{base_key()}"
-    with cache.lock("base", waiting=lambda: progress.say("another kubeslurm is making the base image; waiting for it")):
+    if _identity(mark, tasks):
+        return
+    with cache.lock("base", waiting=lambda: progress.say("the base image is being made already; waiting for it")):
         if _identity(mark, tasks):
             return
-        with progress.step("make base image") as step, tempfile.TemporaryDirectory(dir=_scratch()) as scratch:
+        tmp = tempfile.TemporaryDirectory(dir=cache.folder("tmp"))
+        with progress.step("make base image") as step, tmp as scratch:
             step.update(note="Debian forky")
             sources, root = Path(scratch) / "debian.sources", Path(scratch) / "base.tar"
             sources.write_text(settings.apt_sources(settings.debian_mirror(), suites=settings.SUITES[:1]))
@@ -132,12 +147,6 @@ def ensure_base(tasks: Tasks, progress: Progress) -> None:
                 buildah.script(tasks, f'{commit}; buildah tag "$2" "$3"', root, BASE, mark)
             except Failed as failure:
                 raise _explained("base", failure) from failure
-
-
-def _scratch() -> Path:
-    folder = cache.directory() / "tmp"
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _identity(image: str, tasks: Tasks) -> str:
@@ -161,12 +170,8 @@ def extract(image: ImageRef, target: Path, *, tasks: Tasks) -> None:
 
 def archive(image: ImageRef, target: Path, *, tasks: Tasks) -> None:
     """Write the image as an OCI archive that containerd imports under its own name."""
-    buildah.script(
-        tasks,
-        'exec buildah push -q --signature-policy "$POLICY" "$1" "$2"',
-        str(image),
-        f"oci-archive:{target}:{image}",
-    )
+    push = 'exec buildah push -q --signature-policy "$POLICY" "$1" "$2"'
+    buildah.script(tasks, push, str(image), f"oci-archive:{target}:{image}")
 
 
 def push(ref: ImageRef | str, registry: str, *, ca: Path | None = None) -> str:
@@ -193,14 +198,6 @@ def push(ref: ImageRef | str, registry: str, *, ca: Path | None = None) -> str:
         return Path(scratch, "digest").read_text().strip()
 
 
-class _Blob(msgspec.Struct, frozen=True):
-    digest: str
-
-
-class _Manifest(msgspec.Struct, frozen=True):
-    config: _Blob
-
-
 def _served(image: str, wanted: str, registry: str, ca: Path | None) -> str:
     """The digest of what the registry has under that name, if it is the wanted image; else nothing."""
     name, _, tag = image.rpartition(":")
@@ -208,53 +205,32 @@ def _served(image: str, wanted: str, registry: str, ca: Path | None) -> str:
     trust = ssl.create_default_context(cafile=str(ca) if ca else None)
     try:
         with urllib.request.urlopen(request, context=trust, timeout=10) as answer:  # noqa: S310
-            manifest = msgspec.json.decode(answer.read(), type=_Manifest)
-            return str(answer.headers["Docker-Content-Digest"]) if manifest.config.digest == f"sha256:{wanted}" else ""
-    except (urllib.error.HTTPError, msgspec.MsgspecError):
+            same = json.load(answer)["config"]["digest"] == f"sha256:{wanted}"
+            return str(answer.headers["Docker-Content-Digest"]) if same else ""
+    except (urllib.error.HTTPError, ValueError, KeyError):
         return ""
     except OSError as error:
         remedy = "Check that the cluster is up: `kubeslurm local status`."
         raise LocalError(f"The registry {registry} does not answer: {error}.", remedy) from error
 
 
-class _Listed(msgspec.Struct, frozen=True):
+class _Stored(msgspec.Struct, frozen=True):
     id: str
-    names: builtins.list[str] | None
-    createdat: str
-    created: int
-    size: str
+    created: str
+    names: builtins.list[str] | None = None
+
+
+def _stored() -> builtins.list[tuple[str, _Stored]]:
+    """Every image name of ours, newest first, from the store's own index: buildah would measure each layer first."""
+    index = cache.directory() / "storage/overlay-images/images.json"
+    images = msgspec.json.decode(index.read_bytes(), type=builtins.list[_Stored]) if index.exists() else []
+    newest = sorted(images, key=lambda image: image.created, reverse=True)
+    named = [(name, image) for image in newest for name in image.names or []]
+    return [(name.removeprefix("localhost/"), image) for name, image in named if name.startswith("localhost/")]
 
 
 def list() -> builtins.list[ImageRef]:  # noqa: A001
     """Every named image in the store, newest first."""
-    tasks = Tasks()
-    text = "\n".join(buildah.script(tasks, "exec buildah images --no-trunc --json 2> /dev/null"))
-    found = msgspec.json.decode(text, type=builtins.list[_Listed] | None) or []
-    return [
-        _listed(name, image, tasks)
-        for image in sorted(found, key=lambda image: image.created, reverse=True)
-        for name in image.names or []
-        if name.startswith("localhost/") and name != BASE and not name.startswith("localhost/base:")
-    ]
-
-
-def _listed(name: str, image: _Listed, tasks: Tasks) -> ImageRef:
-    path, _, tag = name.removeprefix("localhost/").rpartition(":")
-    identity = image.id.removeprefix("sha256:")
-    return ImageRef(path, tag, identity, image.size, image.createdat, _packages(identity, tasks))
-
-
-def _packages(image: str, tasks: Tasks) -> dict[str, str]:
-    """Debian packages and versions that went into an image, read once per image and kept."""
-    kept = cache.directory() / "packages" / f"{image}.txt"
-    if not kept.exists():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        text = """
-            c=$(buildah from --pull-never "$1")
-            trap 'buildah rm "$c" > /dev/null' EXIT
-            m=$(buildah mount "$c")
-            cat "$m/usr/share/kubeslurm/packages.txt" 2> /dev/null || true
-        """
-        lines = [line for line in buildah.script(tasks, text, image) if len(line.split()) == 2]
-        kept.write_text("\n".join(lines))
-    return dict(line.split() for line in kept.read_text().splitlines())
+    split = [(*full.rpartition(":"), image) for full, image in _stored()]
+    found = [ImageRef(name, tag, image.id, image.created) for name, _, tag, image in split]
+    return [image for image in found if str(image) != BASE and image.name != "base"]

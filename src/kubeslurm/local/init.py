@@ -1,17 +1,18 @@
 """The first process of a cluster: owns its namespaces, starts everything in them, takes it all along at its end."""
 
-import asyncio
 import os
+import resource
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
-from kubeslurm.local import cgroups, controlplane, kernel, network, nodeconfig, processes, rootfs
-from kubeslurm.local.control import Reply, Request, serve
-from kubeslurm.local.nodes import Nodes
-from kubeslurm.local.state import Home, InitRecord, Launch, load, replace, save, started
-from kubeslurm.local.supervisor import Component, Supervisor
+from kubeslurm.local import cgroups, kernel, network, node, programs, rootfs
+from kubeslurm.local.nodespec import NodeSpec
+from kubeslurm.local.state import Home, InitRecord, Launch, log_name, replace, save, started
+from kubeslurm.local.supervisor import Component, bound, spawn, supervise
 
 SYS_RESOURCE = 24
 
@@ -19,105 +20,117 @@ SYS_RESOURCE = 24
 class Init:
     """Everything that runs once per cluster."""
 
-    def __init__(self, launch: Launch, host_network: int) -> None:
-        self.launch = launch
-        self.home = Home(launch.spec.name)
+    def __init__(self, home: Home, commit: int, host_network: int) -> None:
+        self.home = home
+        self.launch: Launch = home.launch()
+        self.commit = commit
         self.host_network = host_network
         self.layout = cgroups.detect()
-        self.group = f"{self.home.group}/control"
-        self.root = Path("/")
-        self.supervisor = Supervisor()
+        self.root = home.run / "root/root"
+        self.share = _share(len(self.launch.spec.nodes))
+        self.routed = 0
+        self.nodes = {spec.index: self._node(spec) for spec in self.launch.spec.nodes}
 
-    async def run(self, commit: int) -> None:
-        """Start everything, then answer commands for ever."""
-        asyncio.get_running_loop().add_reader(commit, _end_without_commit, commit)
+    def run(self) -> None:
+        """Start everything and look after it for ever."""
+        os.set_blocking(self.commit, False)
+        os.set_inheritable(self.commit, False)
         self._enter()
-        self.supervisor.install()
-        self._start_control_plane()
-        nodes = Nodes(self.launch, self.layout, self._machine(), self.supervisor, self._ip)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(serve(self.home.run, lambda request: _answer(request, nodes, self.supervisor)))
-            for name in nodes.all:
-                tasks.create_task(nodes.start(name))
+        components = [*self._control_plane(), *self.nodes.values()]
+        supervise(components, partial(save, self.home.run / "status.json"), self._tick)
 
     def _enter(self) -> None:
         """Namespaces, root directory for the control plane, bridge."""
-        cgroups.make(self.layout, self.group)
-        cgroups.join(self.layout, self.group)
+        cgroups.make(self.layout, f"{self.home.group}/control")
+        cgroups.join(self.layout, f"{self.home.group}/control")
         kernel.unshare(kernel.NEWNS | kernel.NEWNET | kernel.NEWUTS | kernel.NEWIPC)
         # Slave: what the host unmounts later goes here too, and nothing of ours shows up there.
-        kernel.propagation(Path("/"), kernel.SLAVE)
+        kernel.mount("none", Path("/"), flags=kernel.RECURSIVE | kernel.SLAVE)
         socket.sethostname(self.launch.spec.name)
-        scratch = self.home.run / "root"
-        scratch.mkdir()
-        self.root = rootfs.assemble(scratch, self.launch.node_root, self.launch.kubernetes)
+        rootfs.assemble(self.root.parent, self.launch.node_root, self.launch.kubernetes)
         kernel.bind(self.home.path, self.root / "cluster")
         if self.launch.kwok:
             kernel.bind(self.launch.kwok, self.root / "kwok")
         self._ip(network.fabric_commands())
         Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
-        for name, content in controlplane.files(self.home.pki).items():
+        for name, content in programs.control_plane_files(self.home.pki).items():
             replace(self.home.run / name, content)
 
-    def _start_control_plane(self) -> None:
-        place = processes.Place(self.layout, self.group, root=self.root)
-        for program in controlplane.programs(self.launch.spec):
-            awaits = self.home.serving if program.after == "apiserver" else None
-            self.supervisor.add(Component(program, place, self.home.logs / f"{program.name}.log", awaits=awaits))
+    def _control_plane(self) -> list[Component]:
+        def component(name: str, start: Callable[[Path], int], sign: Path) -> Component:
+            return Component(name, lambda: start(self.home.logs / log_name(name)), may_run=sign.exists)
+
+        inside = {
+            name: component(
+                name,
+                partial(spawn, ("chroot", str(self.root), *part.argv), programs.ENVIRONMENT),
+                self.home.serving if part.after else self.home.run,
+            )
+            for name, part in programs.control_plane(self.launch.spec).items()
+        }
         argv = (sys.executable, "-m", "kubeslurm.local.keeper", self.home.name, str(self.host_network))
-        keeper = controlplane.Program("keeper", argv, dict(os.environ))
-        outside = processes.Place(self.layout, self.group)
-        log = self.home.logs / "keeper.log"
-        self.supervisor.add(Component(keeper, outside, log, keep=(self.host_network,)))
+        keeper = partial(spawn, argv, dict(os.environ), keep=(self.host_network,))
+        return [*inside.values(), component("keeper", keeper, self.home.run)]
 
-    def _machine(self) -> nodeconfig.Machine:
-        memory = int(Path("/proc/meminfo").read_text().split()[1]) // 1024
-        status = Path("/proc/self/status").read_text()
-        capabilities = int(status.split("CapEff:")[1].split()[0], 16)
-        return nodeconfig.Machine(
-            memory_mb=memory,
-            share_mb=memory * 9 // 10 // max(1, len(self.launch.spec.nodes)),
-            open_files=processes.raise_open_files(),
-            may_lower_oom_score=bool(capabilities >> SYS_RESOURCE & 1),
-        )
+    def _node(self, spec: NodeSpec) -> Component:
+        plan = node.Plan(spec, self.home, self.launch, self.layout, self.share)
 
-    def _ip(self, commands: list[str]) -> None:
+        def start() -> int:
+            cgroups.remove(self.layout, f"{self.home.group}/{spec.name}")
+            (self.home.run / f"{spec.name}.json").unlink(missing_ok=True)
+            return kernel.fork_first(lambda: node.run(plan))
+
+        return Component(spec.name, start, may_run=lambda: not self.home.off(spec.name).exists())
+
+    def _tick(self) -> None:
+        self._end_without_commit()
+        running = [index for index, each in self.nodes.items() if each.condition.state == "running"]
+        if running and self.routed not in running:
+            # Reach Services from the control plane through any node that is up.
+            self.routed = running[0]
+            self._ip([network.service_route(self.routed)])
+        for log in self.home.logs.glob("*.log"):
+            if not log.name.startswith("audit"):  # the apiserver looks after that one
+                bound(log)
+
+    def _end_without_commit(self) -> None:
+        """`up` says a word when all is well; when it ends before that, nothing may stay behind."""
+        if self.commit < 0:
+            return
+        try:
+            word = os.read(self.commit, 1)
+        except BlockingIOError:
+            return
+        if not word:
+            os._exit(1)
+        os.close(self.commit)
+        self.commit = -1
+
+    def _ip(self, lines: list[str]) -> None:
         """Run `ip` of the node image; a line that fails is said in the log and does not stop the others."""
-        batch = "\n".join(commands).encode()
-        argv = ["/usr/sbin/ip", "-force", "-batch", "-"]
-        subprocess.run(argv, input=batch, preexec_fn=lambda: os.chroot(self.root), check=False)
+        argv = ["chroot", str(self.root), "ip", "-force", "-batch", "-"]
+        subprocess.run(argv, input="\n".join(lines), text=True, check=False)
 
 
-async def _answer(request: Request, nodes: Nodes, supervisor: Supervisor) -> Reply:
-    match request.verb:
-        case "start":
-            await nodes.start(request.node)
-        case "stop" | "kill":
-            await nodes.stop(request.node, kill=request.verb == "kill")
-    components = [component.condition() for component in supervisor.components.values()]
-    return Reply(components, [node.condition() for node in nodes.all.values()])
-
-
-def _end_without_commit(commit: int) -> None:
-    """`up` says a word when all is well; when it ends before that, nothing may stay behind."""
-    if os.read(commit, 1):
-        asyncio.get_running_loop().remove_reader(commit)
-        os.close(commit)
-    else:
-        os._exit(1)
+def _share(nodes: int) -> programs.Share:
+    """What this machine gives to each node; open files as many as the hard limit allows, for all children."""
+    memory = int(Path("/proc/meminfo").read_text().split()[1]) // 1024
+    capabilities = int(Path("/proc/self/status").read_text().split("CapEff:")[1].split()[0], 16)
+    _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    return programs.Share(memory - memory * 9 // 10 // max(1, nodes), files, bool(capabilities >> SYS_RESOURCE & 1))
 
 
 def main() -> None:
     """Runs detached: `python -m kubeslurm.local.init NAME COMMIT_FD`."""
     home = Home(sys.argv[1])
-    launch = load(home.run / "launch.json", Launch)
-    assert launch is not None  # noqa: S101  written by `up` right before
     host_network = os.open("/proc/self/ns/net", os.O_RDONLY)
+    os.environ["PATH"] = programs.PATH
     kernel.unshare(kernel.NEWPID)
     if pid := os.fork():
         save(home.run / "init.json", InitRecord(pid, started(pid)))
         os._exit(0)
-    asyncio.run(Init(launch, host_network).run(int(sys.argv[2])))
+    Init(home, int(sys.argv[2]), host_network).run()
 
 
 if __name__ == "__main__":

@@ -3,30 +3,34 @@
 import asyncio
 import datetime as dt
 import json
+import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
-from kubeslurm.local import addons, network
-from kubeslurm.local.api import MERGE, Api, ApiError, Mirror, Tree
+from kubeslurm.local import network, programs
+from kubeslurm.local.api import MERGE, Api, ApiError, Mirror
+from kubeslurm.local.nodespec import NodeSpec
+from kubeslurm.local.programs import Tree
 from kubeslurm.local.relay import Relay, Target
-from kubeslurm.local.state import Home, Launch, Reached, load, save
+from kubeslurm.local.state import Home, Reached, save
 from kubeslurm.local.volumes import Volumes
 
 NODES = "/api/v1/nodes"
+_FAKE = re.compile(r"fake-\d+")
 
 
 class Keeper:
     """One pass per change of anything it watches."""
 
-    def __init__(self, home: Home, launch: Launch, host_network: int) -> None:
+    def __init__(self, home: Home, host_network: int) -> None:
         self.home = home
-        self.launch = launch
-        self.spec = spec = launch.spec
+        self.launch = home.launch()
+        self.spec = self.launch.spec
         self.launched = (home.run / "launch.json").stat().st_mtime
-        self.wanted = {node.name: node for node in spec.nodes}
+        self.wanted = {node.name: node for node in self.spec.nodes}
         self.api = Api(home.pki, "keeper")
-        self.relay = Relay(host_network, spec.address)
+        self.relay = Relay(host_network, self.spec.address)
         self.nodes = Mirror(self.api, NODES)
         self.services = Mirror(self.api, "/api/v1/services")
         self.volumes = Volumes(self.api, home.volumes)
@@ -48,53 +52,72 @@ class Keeper:
                 tasks.create_task(mirror.run())
                 tasks.create_task(_on_change(mirror, keep))
 
-    async def set_up(self) -> list[Tree]:
+    async def set_up(self) -> list[str]:
         """Apply what every cluster starts with, drop nodes that are no longer asked for; says which fake ones lack."""
-        for path, tree in addons.objects().items():
-            await self.api.apply(path, tree)
-        there = [item["metadata"]["name"] for item in json.loads(await self.api.call("GET", NODES))["items"]]
-        fake = {addons.fake_name(number): number for number in range(1, self.spec.fake_nodes + 1)}
-        former = {name for name in there if addons.is_fake_name(name) and name not in fake}
-        for name in former | (set(self.launch.former_nodes) & set(there)):
+        for tree in programs.trees("addons.yaml"):
+            await self.api.apply(tree)
+        there = {item["metadata"]["name"] for item in json.loads(await self.api.call("GET", NODES))["items"]}
+        fake = [f"fake-{number}" for number in range(1, self.spec.fake_nodes + 1)]
+        former = {name for name in there if _FAKE.fullmatch(name)}.difference(fake)
+        for name in former | there.intersection(self.launch.former_nodes):
             await self.api.call("DELETE", f"{NODES}/{name}")
-        return [addons.fake_node(number) for name, number in fake.items() if name not in there]
+        return [name for name in fake if name not in there]
 
-    async def create_nodes(self, trees: list[Tree]) -> None:
+    async def create_nodes(self, names: list[str]) -> None:
         """Many at a time: a thousand one by one would take a while."""
+        (tree,) = programs.trees("fake-node.yaml", name="NAME")
+        text = json.dumps(tree)
+        trees = [json.loads(text.replace("NAME", name)) for name in names]
         for start in range(0, len(trees), 25):
             await asyncio.gather(*(self.api.call("POST", NODES, tree) for tree in trees[start : start + 25]))
 
     async def keep_nodes(self) -> None:
         """Labels, taints and extended resources as asked for."""
         ready, fake = [], 0
-        for tree in list(self.nodes.objects.values()):
-            name = tree["metadata"]["name"]
-            if name in self.wanted:
-                await self._keep_node(name, tree)
+        for (_, name), tree in list(self.nodes.objects.items()):
+            if spec := self.wanted.get(name):
+                if patch := node_patch(spec, tree):
+                    await self.api.call("PATCH", f"{NODES}/{name}", patch, MERGE)
+                if patch := resource_patch(spec, tree):
+                    await self.api.call("PATCH", f"{NODES}/{name}/status", patch, MERGE)
                 ready += [name] if _is_ready(tree, since=self.launched) else []
-            elif addons.is_fake_name(name):
+            elif _FAKE.fullmatch(name):
                 fake += _is_ready(tree, since=0)
         save(self.home.run / "reached.json", Reached(True, sorted(ready), fake))
 
-    async def _keep_node(self, name: str, tree: Tree) -> None:
-        if patch := addons.node_patch(self.wanted[name], tree):
-            await self.api.call("PATCH", f"{NODES}/{name}", patch, MERGE)
-        if patch := addons.resource_patch(self.wanted[name], tree):
-            await self.api.call("PATCH", f"{NODES}/{name}/status", patch, MERGE)
-
     async def open_ports(self) -> None:
         """The apiserver, the registry, and every NodePort."""
-        fixed = {port: partial(_fabric, port) for port in (network.API_PORT, network.REGISTRY_PORT)}
+        fixed = (network.API_PORT, network.REGISTRY_PORT)
         ports = {port: partial(self._node_targets, port) for port in node_ports(self.services.objects.values())}
-        await self.relay.set_ports({**ports, **fixed})
+        await self.relay.set_ports({**ports, **{port: partial(_fabric, port) for port in fixed}})
 
     def _node_targets(self, port: int) -> Iterable[Target]:
         """Any node serves a NodePort; ready ones first."""
-        ready = {
-            tree["metadata"]["name"] for tree in self.nodes.objects.values() if _is_ready(tree, since=self.launched)
-        }
+        ready = {name for (_, name), tree in self.nodes.objects.items() if _is_ready(tree, since=self.launched)}
         ordered = sorted(self.spec.nodes, key=lambda node: (node.name not in ready, node.index))
         return [(network.node_address(node.index), port) for node in ordered]
+
+
+def node_patch(spec: NodeSpec, node: Tree) -> Tree:
+    """What is missing on a node of labels and taints, as a merge patch; empty when nothing is."""
+    patch: Tree = {}
+    labels = node["metadata"].get("labels", {})
+    if missing := {key: value for key, value in spec.labels.items() if labels.get(key) != value}:
+        patch["metadata"] = {"labels": missing}
+    present = node["spec"].get("taints", [])
+    seen = {(taint["key"], taint["effect"]) for taint in present}
+    if absent := [taint for taint in spec.taints if (taint.key, taint.effect) not in seen]:
+        added = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in absent]
+        patch["spec"] = {"taints": present + added}
+    return patch
+
+
+def resource_patch(spec: NodeSpec, node: Tree) -> Tree:
+    """Extended resources that the node does not show; the kubelet drops them when it starts anew."""
+    shown = (node["status"].get(part, {}) for part in ("capacity", "allocatable"))
+    if all(spec.resources.items() <= part.items() for part in shown):
+        return {}
+    return {"status": {"capacity": spec.resources, "allocatable": spec.resources}}
 
 
 def node_ports(services: Iterable[Tree]) -> set[int]:
@@ -126,13 +149,5 @@ async def _on_change(mirror: Mirror, keep: Callable[[], Awaitable[None]]) -> Non
             await asyncio.sleep(1)
 
 
-def main() -> None:
-    """`python -m kubeslurm.local.keeper NAME HOST_NETWORK_FD`."""
-    home = Home(sys.argv[1])
-    launch = load(home.run / "launch.json", Launch)
-    assert launch is not None  # noqa: S101  written before the cluster starts
-    asyncio.run(Keeper(home, launch, int(sys.argv[2])).run())
-
-
-if __name__ == "__main__":
-    main()
+if __name__ == "__main__":  # python -m kubeslurm.local.keeper NAME HOST_NETWORK_FD
+    asyncio.run(Keeper(Home(sys.argv[1]), int(sys.argv[2])).run())

@@ -3,22 +3,15 @@
 import ctypes
 import os
 import socket
+import sys
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-NEWNS = 0x00020000
-NEWCGROUP = 0x02000000
-NEWUTS = 0x04000000
-NEWIPC = 0x08000000
-NEWPID = 0x20000000
-NEWNET = 0x40000000
-
-READ_ONLY = 0x1
-BIND = 0x1000
-RECURSIVE = 0x4000
-SLAVE = 0x80000
-SHARED = 0x100000
+NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x08000000
+NEWPID, NEWNET = 0x20000000, 0x40000000
+BIND, RECURSIVE, SLAVE, SHARED = 0x1000, 0x4000, 0x80000, 0x100000
 DETACH = 0x2
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -43,9 +36,8 @@ def setns(fd: int, kind: int) -> None:
 
 def mount(source: str | Path, target: Path, fstype: str = "", flags: int = 0, options: str = "") -> None:
     """mount(2)."""
-    result = _libc.mount(
-        os.fsencode(source), os.fsencode(target), fstype.encode(), ctypes.c_ulong(flags), options.encode() or None
-    )
+    words = (os.fsencode(source), os.fsencode(target), fstype.encode())
+    result = _libc.mount(*words, ctypes.c_ulong(flags), options.encode() or None)
     _check(result, f"mount {fstype or 'bind'} {source} on {target}")
 
 
@@ -59,11 +51,6 @@ def bind(source: Path, target: Path) -> None:
     mount(source, target, flags=BIND | RECURSIVE)
 
 
-def propagation(target: Path, flag: int) -> None:
-    """Set how mounts below `target` spread: SLAVE or SHARED."""
-    mount("none", target, flags=RECURSIVE | flag)
-
-
 def pivot_root(new_root: Path) -> None:
     """Make `new_root` the root directory and let go of the old one."""
     os.chdir(new_root)
@@ -71,6 +58,26 @@ def pivot_root(new_root: Path) -> None:
     # Old and new root are now stacked on "/": what is unmounted first is the old one.
     _check(_libc.umount2(b".", DETACH), "umount of the old root")
     os.chdir("/")
+
+
+def fork_first(body: Callable[[], None]) -> int:
+    """Run `body` in a child that is the first process of a new pid namespace; the caller has a single thread."""
+    home = os.open("/proc/self/ns/pid", os.O_RDONLY)
+    try:
+        unshare(NEWPID)  # for the next child only
+        if pid := os.fork():
+            setns(home, NEWPID)
+            return pid
+    finally:
+        os.close(home)
+    try:
+        os.setsid()
+        body()
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
+    os._exit(0)
 
 
 def socket_in(netns: int, make: Callable[[], socket.socket]) -> socket.socket:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 FABRIC = "10.250.0.1"  # bridge address: control plane, DNS server, registry
-FABRIC_CIDR = "10.250.0.0/16"
 POD_CIDR = "10.244.0.0/16"
 SERVICE_CIDR = "10.96.0.0/16"
 API_SERVICE = "10.96.0.1"
@@ -11,6 +10,7 @@ DNS_SERVICE = "10.96.0.10"
 DOMAIN = "cluster.local"
 API_PORT = 6443
 REGISTRY_PORT = 5000
+API_URL = f"https://{FABRIC}:{API_PORT}"
 
 
 def node_address(index: int) -> str:
@@ -25,27 +25,14 @@ def pod_cidr(index: int) -> str:
 
 def fabric_commands() -> list[str]:
     """`ip -batch` lines for the namespace that holds the bridge."""
+    return ["link set lo up", "link add br0 type bridge", f"addr add {FABRIC}/16 dev br0", "link set br0 up"]
+
+
+def node_commands(index: int, others: Iterable[int], fabric: int) -> list[str]:
+    """Lines in the node's own namespace; `fabric` is a file descriptor of the one with the bridge."""
     return [
         "link set lo up",
-        "link add br0 type bridge",
-        f"addr add {FABRIC}/16 dev br0",
-        "link set br0 up",
-    ]
-
-
-def attach_commands(index: int, pid: int) -> list[str]:
-    """Lines, in the fabric, that plug a node's `eth0` into the bridge; `pid` is any process of the node."""
-    return [
-        f"link add veth{index} type veth peer name eth0 netns {pid}",
-        f"link set veth{index} master br0 up",
-        f"route replace {pod_cidr(index)} via {node_address(index)}",
-    ]
-
-
-def node_commands(index: int, others: Iterable[int]) -> list[str]:
-    """Lines in the node's own namespace."""
-    return [
-        "link set lo up",
+        f"link add eth0 type veth peer name veth{index} netns /proc/self/fd/{fabric}",
         f"addr add {node_address(index)}/16 dev eth0",
         "link set eth0 up",
         f"route add default via {FABRIC}",
@@ -53,6 +40,11 @@ def node_commands(index: int, others: Iterable[int]) -> list[str]:
     ]
 
 
-def service_route_command(index: int) -> str:
+def attach_commands(index: int) -> list[str]:
+    """Lines, in the fabric, that plug the node in."""
+    return [f"link set veth{index} master br0 up", f"route replace {pod_cidr(index)} via {node_address(index)}"]
+
+
+def service_route(index: int) -> str:
     """Line, in the fabric, that sends Service addresses through one node's kube-proxy."""
     return f"route replace {SERVICE_CIDR} via {node_address(index)}"

@@ -1,4 +1,4 @@
-"""The first process of a node: makes the node's root and network, then reaps orphans until the node ends."""
+"""The first process of a node: makes the node's root and network, then looks after its programs until it ends."""
 
 import contextlib
 import os
@@ -6,93 +6,104 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local import cgroups, kernel, network, nodeconfig, rootfs
+from kubeslurm.local import cgroups, kernel, network, programs, rootfs
 from kubeslurm.local.nodespec import NodeSpec
+from kubeslurm.local.state import Home, Launch, NodeReport, log_name, save
+from kubeslurm.local.supervisor import Component, spawn, supervise
 
 STOP_GRACE = 5.0
 NAMESPACES = kernel.NEWCGROUP | kernel.NEWNS | kernel.NEWNET | kernel.NEWUTS | kernel.NEWIPC
-_AWAITED = {signal.SIGCHLD, signal.SIGTERM}
 
 
 class Plan(msgspec.Struct, frozen=True):
     """Everything a node is made from."""
 
-    node: NodeSpec
-    others: tuple[int, ...]  # indices of all nodes
-    group: str  # its cgroup
+    spec: NodeSpec
+    home: Home
+    launch: Launch
     layout: cgroups.Layout
-    disk: Path
-    volumes: Path
-    image: Path
-    kubernetes: Path
-    pause: Path
-    settings: Mapping[str, str]
-    credentials: Mapping[str, bytes]
+    share: programs.Share
 
 
-def run(plan: Plan, report: int, attached: int) -> None:
-    """Life of the process. Tells `report` its host process number, waits on `attached` for the network link."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, _AWAITED)
-    cgroups.make(plan.layout, f"{plan.group}/system")
-    cgroups.join(plan.layout, plan.group)
+def run(plan: Plan) -> None:
+    """Life of the process."""
+    # Opened now, since nothing of the host can be reached by name from inside the node.
+    fabric = os.open("/proc/self/ns/net", os.O_RDONLY)
+    records, logs = (Path(f"/proc/self/fd/{os.open(path, os.O_RDONLY)}") for path in (plan.home.run, plan.home.logs))
+    parts = programs.node(plan.spec)
+    host_pid = int(os.readlink("/proc/self"))
+    _enter_groups(plan)
+    _enter_root(plan)
+    _connect(plan, fabric)
+    signs = {"containerd": Path(programs.SOCKET), "apiserver": records / plan.home.serving.name, "": Path("/")}
+    components = [
+        Component(
+            f"{plan.spec.name}/{name}",
+            partial(spawn, part.argv, programs.ENVIRONMENT, logs / log_name(f"{plan.spec.name}/{name}")),
+            may_run=signs[part.after].exists,
+            once=part.once,
+        )
+        for name, part in parts.items()
+    ]
+    supervise(components, lambda seen: save(records / f"{plan.spec.name}.json", NodeReport(host_pid, seen)))
+    _stop(next(each.condition.pid for each in components if each.condition.name.endswith("/kubelet")))
+
+
+def _enter_groups(plan: Plan) -> None:
+    group = f"{plan.home.group}/{plan.spec.name}"
+    cgroups.make(plan.layout, f"{group}/system")
+    cgroups.join(plan.layout, group)
     kernel.unshare(NAMESPACES)
     # On cgroup v2 only groups without processes of their own can hand controllers down to pods.
-    cgroups.join(plan.layout, f"{plan.group}/system")
-    os.write(report, os.readlink("/proc/self").encode() + b"\n")
-    _enter_root(plan)
-    if not os.read(attached, 1):
-        return
-    _ip(network.node_commands(plan.node.index, plan.others))
-    Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
-    os.write(report, b"ready\n")
-    os.close(report)
-    _live()
+    cgroups.join(plan.layout, f"{group}/system")
 
 
 def _enter_root(plan: Plan) -> None:
-    kernel.propagation(Path("/"), kernel.SLAVE)
-    scratch = plan.disk / "scratch"
-    scratch.mkdir(parents=True, exist_ok=True)
-    root = rootfs.assemble(scratch, plan.image, plan.kubernetes)
+    kernel.mount("none", Path("/"), flags=kernel.RECURSIVE | kernel.SLAVE)
+    disk = plan.home.node(plan.spec.name)
+    root = rootfs.assemble(disk / "scratch", plan.launch.node_root, plan.launch.kubernetes)
     rootfs.control_groups(root, plan.layout)
-    rootfs.kernel_tunables(root, scratch)
+    rootfs.kernel_tunables(root, disk / "scratch")
     for name in ("lib/containerd", "lib/kubelet", "log"):
-        kept = plan.disk / Path(name).name
+        kept = disk / Path(name).name
         kept.mkdir(exist_ok=True)
         kernel.bind(kept, root / "var" / name)
-    kernel.bind(plan.pause, root / nodeconfig.PAUSE_ARCHIVE.lstrip("/"))
-    kernel.bind(plan.volumes, root / nodeconfig.VOLUMES.lstrip("/"))
-    rootfs.write(root, plan.settings)
-    rootfs.write(root, plan.credentials, 0o600)
+    kernel.bind(plan.launch.pause, root / programs.PAUSE_ARCHIVE.lstrip("/"))
+    kernel.bind(plan.home.volumes, root / programs.VOLUMES.lstrip("/"))
+    rootfs.write(root, programs.node_files(plan.spec, plan.share))
+    rootfs.write(root, programs.node_credentials(plan.spec, plan.home.pki), 0o600)
     kernel.pivot_root(root)
-    kernel.propagation(Path("/"), kernel.SHARED)
-    socket.sethostname(plan.node.name)
+    kernel.mount("none", Path("/"), flags=kernel.RECURSIVE | kernel.SHARED)
+    socket.sethostname(plan.spec.name)
+    os.environ.update(programs.ENVIRONMENT)
 
 
-def _ip(commands: list[str]) -> None:
-    subprocess.run(["/usr/sbin/ip", "-batch", "-"], input="\n".join(commands).encode(), check=True)
+def _connect(plan: Plan, fabric: int) -> None:
+    index, others = plan.spec.index, [node.index for node in plan.launch.spec.nodes]
+    bridge = ("nsenter", f"--net=/proc/self/fd/{fabric}", "ip")
+    # The link of an earlier life may still be on its way out.
+    subprocess.run([*bridge, "link", "del", f"veth{index}"], pass_fds=[fabric], capture_output=True, check=False)
+    for ip, lines in (
+        (("ip",), network.node_commands(index, others, fabric)),
+        (bridge, network.attach_commands(index)),
+    ):
+        subprocess.run([*ip, "-batch", "-"], input="\n".join(lines), text=True, pass_fds=[fabric], check=True)
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
 
 
-def _live() -> None:
-    """Reap whatever the node's processes leave behind, until asked to stop."""
-    while signal.sigwait(_AWAITED) != signal.SIGTERM:
-        with contextlib.suppress(ChildProcessError):
-            while os.waitpid(-1, os.WNOHANG) != (0, 0):
-                pass
-    _stop()
-
-
-def _stop() -> None:
+def _stop(kubelet: int) -> None:
     """Ask every process of a pod to end and wait a little; the rest ends with us, as on a machine switched off."""
-    deadline = time.monotonic() + STOP_GRACE
+    if kubelet:
+        os.kill(kubelet, signal.SIGKILL)  # or it would start again what ends now
     for pid in _pod_processes():
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_GRACE
     while time.monotonic() < deadline and _pod_processes():
         with contextlib.suppress(ChildProcessError):
             os.waitpid(-1, os.WNOHANG)

@@ -26,17 +26,7 @@ class NodeSpec(msgspec.Struct, frozen=True):
     """One node of the cluster; its index decides its addresses."""
 
     name: str
-    index: int
-    labels: dict[str, str] = {}
-    taints: tuple[Taint, ...] = ()
-    resources: dict[str, str] = {}
-
-
-class Group(msgspec.Struct, frozen=True):
-    """`count` equal nodes, named PREFIX-1, PREFIX-2, ..."""
-
-    prefix: str
-    count: int = 1
+    index: int = 0
     labels: dict[str, str] = {}
     taints: tuple[Taint, ...] = ()
     resources: dict[str, str] = {}
@@ -56,24 +46,22 @@ def nodes(plain: int, specs: list[str]) -> list[NodeSpec]:
     """All nodes, in order: node-1 to node-N, then the groups as given."""
     if plain < 0:
         raise LocalError(f"A cluster cannot have {plain} nodes.", "Give --nodes a number from 0 on.")
-    groups = [Group("node", plain), *(parse(spec) for spec in specs)]
-    prefixes = [group.prefix for group in groups if group.count]
-    if twice := next((p for p in prefixes if prefixes.count(p) > 1), None):
+    groups = [(plain, NodeSpec("node")), *(parse(spec) for spec in specs)]
+    names = [kind.name for count, kind in groups if count]
+    if twice := next((name for name in names if names.count(name) > 1), None):
         raise LocalError(f"Two groups of nodes are named {twice!r}.", "Give each --node a name of its own.")
-    members = [(group, number) for group in groups for number in range(1, group.count + 1)]
+    members = [(kind, number) for count, kind in groups for number in range(1, count + 1)]
     if len(members) > MAX_NODES:
-        raise LocalError(
-            f"{len(members)} nodes are more than one machine can run.",
-            f"Ask for at most {MAX_NODES}, or use --fake-nodes.",
-        )
+        remedy = f"Ask for at most {MAX_NODES}, or use --fake-nodes."
+        raise LocalError(f"{len(members)} nodes are more than one machine can run.", remedy)
     return [
-        NodeSpec(f"{group.prefix}-{number}", index, group.labels, group.taints, group.resources)
-        for index, (group, number) in enumerate(members, start=1)
+        msgspec.structs.replace(kind, name=f"{kind.name}-{number}", index=index)
+        for index, (kind, number) in enumerate(members, start=1)
     ]
 
 
-def parse(spec: str) -> Group:
-    """One `--node` value."""
+def parse(spec: str) -> tuple[int, NodeSpec]:
+    """One `--node` value: how many nodes, and what each of them is."""
     prefix, _, rest = spec.partition(":")
     check_name(prefix, "node")
     count = 1
@@ -96,7 +84,7 @@ def parse(spec: str) -> Group:
                 resources[name] = amount
             case _:
                 raise _bad(spec, item, "known are count=N, label=K=V, taint=K=V:EFFECT and resource=NAME=N")
-    return Group(prefix, count, labels, tuple(taints), resources)
+    return count, NodeSpec(prefix, 0, labels, tuple(taints), resources)
 
 
 def _pair(spec: str, item: str, text: str) -> tuple[str, str]:

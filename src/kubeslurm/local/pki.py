@@ -1,4 +1,7 @@
-"""The cluster's own certificate authorities, and a certificate for each part that speaks to another."""
+"""The cluster's own certificate authorities, and a certificate for each part that speaks to another.
+
+Authorities are kept for the life of the cluster; what they sign is cheap and made anew at every start.
+"""
 
 import datetime as dt
 import ipaddress
@@ -6,9 +9,15 @@ from pathlib import Path
 
 import msgspec
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    PublicFormat,
+    load_pem_private_key,
+)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubeslurm.local import network
@@ -16,7 +25,7 @@ from kubeslurm.local.state import ClusterSpec, replace
 
 LIFETIME = dt.timedelta(days=365)
 CA_LIFETIME = dt.timedelta(days=3650)
-RENEW_BEFORE = dt.timedelta(days=30)
+AUTHORITIES = ("ca", "etcd-ca", "front-proxy-ca")
 
 
 class Wish(msgspec.Struct, frozen=True):
@@ -56,23 +65,20 @@ def wishes(spec: ClusterSpec) -> list[Wish]:
         Wish("coredns", "ca", "system:coredns"),
     ]
     for node in spec.nodes:
-        hosts = (node.name, network.node_address(node.index))
-        shared.append(Wish(f"kubelet-{node.name}", "ca", f"system:node:{node.name}", ("system:nodes",)))
-        shared.append(Wish(f"kubelet-{node.name}-serving", "ca", f"system:node:{node.name}", ("system:nodes",), hosts))
+        who, hosts = f"system:node:{node.name}", (node.name, network.node_address(node.index))
+        shared.append(Wish(f"kubelet-{node.name}", "ca", who, ("system:nodes",)))
+        shared.append(Wish(f"kubelet-{node.name}-serving", "ca", who, ("system:nodes",), hosts))
     return shared
 
 
 def ensure(directory: Path, spec: ClusterSpec, now: dt.datetime) -> None:
-    """Make what is missing, renew what ends soon or no longer fits; keys of others stay as they are."""
-    authorities = {name: _authority(directory, name, now) for name in ("ca", "etcd-ca", "front-proxy-ca")}
+    """Make authorities that are missing or end soon, and everything that they sign."""
+    authorities = {name: _authority(directory, name, now) for name in AUTHORITIES}
     for wish in wishes(spec):
-        if not _fits(read(directory, wish.file), wish, authorities[wish.ca], now):
-            _write(directory, wish.file, _issue(wish, authorities[wish.ca], now))
+        _write(directory, wish.file, _issue(wish, authorities[wish.ca], now))
     if not (directory / "service-accounts.key").exists():
         key = ec.generate_private_key(ec.SECP256R1())
-        public = key.public_key().public_bytes(
-            serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
-        )
+        public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
         replace(directory / "service-accounts.pub", public)
         replace(directory / "service-accounts.key", _pem(key))
 
@@ -81,7 +87,7 @@ def read(directory: Path, file: str) -> Pair | None:
     """A pair from disk, None when it is not there or unreadable."""
     try:
         certificate = x509.load_pem_x509_certificate((directory / f"{file}.crt").read_bytes())
-        key = serialization.load_pem_private_key((directory / f"{file}.key").read_bytes(), password=None)
+        key = load_pem_private_key((directory / f"{file}.key").read_bytes(), password=None)
     except (FileNotFoundError, ValueError):
         return None
     return Pair(certificate, key) if isinstance(key, ec.EllipticCurvePrivateKey) else None
@@ -89,89 +95,48 @@ def read(directory: Path, file: str) -> Pair | None:
 
 def _authority(directory: Path, name: str, now: dt.datetime) -> Pair:
     found = read(directory, name)
-    if found and found.certificate.not_valid_after_utc - RENEW_BEFORE > now:
+    if found and found.certificate.not_valid_after_utc - LIFETIME > now:
         return found
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"kubeslurm-local-{name}")])
-    usage = dict.fromkeys(_USAGES, False) | {"key_cert_sign": True, "crl_sign": True, "digital_signature": True}
-    certificate = (
-        _builder(subject, subject, key, now, CA_LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .add_extension(x509.KeyUsage(**usage), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
+    builder = _builder(subject, subject, key, now, now + CA_LIFETIME).add_extension(
+        x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
     )
-    made = Pair(certificate, key)
+    made = Pair(builder.sign(key, hashes.SHA256()), key)
     _write(directory, name, made)
     return made
 
 
 def _issue(wish: Wish, authority: Pair, now: dt.datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
-    attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in wish.groups]
-    subject = x509.Name([*attributes, x509.NameAttribute(NameOID.COMMON_NAME, wish.name)])
+    groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in wish.groups]
+    subject = x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, wish.name)])
     uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if wish.hosts else [])]
-    usage = dict.fromkeys(_USAGES, False) | {"digital_signature": True}
+    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
     builder = (
-        _builder(subject, authority.certificate.subject, key, now, LIFETIME)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.KeyUsage(**usage), critical=True)
+        _builder(subject, authority.certificate.subject, key, now, now + LIFETIME)
         .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False)
+        .add_extension(signer, critical=False)
     )
     if wish.hosts:
-        builder = builder.add_extension(
-            x509.SubjectAlternativeName([_general_name(host) for host in wish.hosts]), critical=False
-        )
+        names = x509.SubjectAlternativeName([_general_name(host) for host in wish.hosts])
+        builder = builder.add_extension(names, critical=False)
     return Pair(builder.sign(authority.key, hashes.SHA256()), key)
 
 
-_USAGES = (
-    "digital_signature",
-    "content_commitment",
-    "key_encipherment",
-    "data_encipherment",
-    "key_agreement",
-    "key_cert_sign",
-    "crl_sign",
-    "encipher_only",
-    "decipher_only",
-)
-
-
 def _builder(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePrivateKey,
-    now: dt.datetime,
-    lifetime: dt.timedelta,
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: dt.datetime, end: dt.datetime
 ) -> x509.CertificateBuilder:
+    ca = subject == issuer
+    # Signing, and for an authority also certificates and revocations; none of the other seven uses.
+    usage = x509.KeyUsage(True, False, False, False, False, ca, ca, False, False)
     return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(minutes=5))
-        .not_valid_after(now + lifetime)
+        .not_valid_after(end)
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
     )
-
-
-def _fits(pair: Pair | None, wish: Wish, authority: Pair, now: dt.datetime) -> bool:
-    if pair is None or pair.certificate.not_valid_after_utc - RENEW_BEFORE <= now:
-        return False
-    try:
-        pair.certificate.verify_directly_issued_by(authority.certificate)
-    except (ValueError, InvalidSignature):
-        return False
-    return _hosts(pair.certificate) == {_general_name(host) for host in wish.hosts}
-
-
-def _hosts(certificate: x509.Certificate) -> set[x509.GeneralName]:
-    try:
-        return set(certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value)
-    except x509.ExtensionNotFound:
-        return set()
 
 
 def _general_name(host: str) -> x509.GeneralName:
@@ -183,10 +148,8 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _write(directory: Path, file: str, pair: Pair) -> None:
     replace(directory / f"{file}.key", _pem(pair.key))
-    replace(directory / f"{file}.crt", pair.certificate.public_bytes(serialization.Encoding.PEM), 0o644)
+    replace(directory / f"{file}.crt", pair.certificate.public_bytes(Encoding.PEM))
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -1,51 +1,71 @@
-"""When a cluster is up: every node Ready, and every node gets an answer from cluster DNS."""
+"""When a cluster can start, and when it is up: every node Ready, and every node gets an answer from cluster DNS."""
 
+import ctypes
 import os
 import secrets
 import socket
 import struct
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
 
 from kubeslurm.local import kernel, network
-from kubeslurm.local.control import Reply
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Step
-from kubeslurm.local.state import ClusterSpec, Home, Reached
+from kubeslurm.local.state import ClusterSpec, Home, log_name
+from kubeslurm.local.status import Status
 
 TOO_MANY_RESTARTS = 8
+# Counted: the apiserver watches 6 files, the controller manager 2; a kubelet takes 6, containerd 2.
+WATCHES = 8
 
 
-class Awaited(Protocol):
-    """What is needed of a cluster here."""
+def check_ports(address: str) -> None:
+    """The address is the cluster's own, but somebody may listen on a port of all addresses."""
+    for port in (network.API_PORT, network.REGISTRY_PORT):
+        try:
+            socket.create_server((address, port)).close()
+        except OSError as error:
+            raise LocalError(
+                f"Port {port} of {address} cannot be used: {error.strerror}.",
+                "Stop the program that listens on this port of all addresses.",
+            ) from error
 
-    home: Home
 
-    @property
-    def running(self) -> bool: ...
-    @property
-    def spec(self) -> ClusterSpec: ...
-    def status(self) -> Reply: ...
-    def reached(self) -> Reached: ...
+def check_watches(nodes: int) -> None:
+    """inotify instances are few and shared by all processes of a user: take as many as needed, and give them back."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    needed = WATCHES + WATCHES * nodes
+    taken: list[int] = []
+    try:
+        while len(taken) < needed and (fd := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
+            taken.append(fd)
+    finally:
+        for fd in taken:
+            os.close(fd)
+    if len(taken) < needed:
+        limit = Path("/proc/sys/fs/inotify/max_user_instances").read_text().strip()
+        raise LocalError(
+            f"The cluster needs {needed} inotify instances; of this user's {limit} only {len(taken)} are free.",
+            "Stop another cluster, ask for fewer nodes, or raise the sysctl fs.inotify.max_user_instances.",
+        )
 
 
-def wait_until_ready(cluster: Awaited, step: Step, *, deadline: float) -> None:
+def wait_until_ready(home: Home, spec: ClusterSpec, status: Callable[[], Status], step: Step, deadline: float) -> None:
     """Return when the cluster is up; raise when it cannot come up."""
-    spec = cluster.spec
     wanted = {node.name for node in spec.nodes}
     while True:
-        reached = cluster.reached()
-        missing = wanted - set(reached.nodes_ready)
+        reached = home.reached()
+        missing = wanted.difference(reached.nodes_ready)
         step.update(done=len(wanted) - len(missing), total=len(wanted), note="nodes ready")
         if reached.serving and not missing and reached.fake_nodes_ready >= spec.fake_nodes:
             break
-        _check(cluster, deadline)
+        _check(home, status, deadline)
         time.sleep(0.05)
     step.update(note="waiting for cluster DNS")
-    for node in cluster.status().nodes:
+    for node in status().nodes:
         while not dns_answers(node.pid):
-            _check(cluster, deadline)
+            _check(home, status, deadline)
 
 
 def dns_answers(pid: int, name: str = f"kubernetes.default.svc.{network.DOMAIN}") -> bool:
@@ -66,33 +86,19 @@ def dns_answers(pid: int, name: str = f"kubernetes.default.svc.{network.DOMAIN}"
     return answer[:2] == header[:2] and struct.unpack(">H", answer[6:8])[0] > 0
 
 
-def _check(cluster: Awaited, deadline: float) -> None:
+def _check(home: Home, status: Callable[[], Status], deadline: float) -> None:
     """Give up when the cluster is gone, a part ends again and again, or time is up."""
-    logs = cluster.home.logs
-    if not cluster.running:
-        raise LocalError("The cluster ended while it started.", _words(logs / "init.log"))
-    if not (cluster.home.run / "control.sock").exists():
-        return
-    components = cluster.status().components
-    failing = next((c for c in components if c.restarts >= TOO_MANY_RESTARTS and c.state == "restarting"), None)
-    if failing:
-        raise LocalError(
-            f"{failing.name} ends again and again ({failing.last_exit}).", _words(logs / log_name(failing.name))
-        )
+    if home.init() is None:
+        raise LocalError("The cluster ended while it started.", _words(home.logs / "init.log"))
+    parts = status().components
+    if failing := next((c for c in parts if c.restarts >= TOO_MANY_RESTARTS and c.state == "restarting"), None):
+        words = _words(home.logs / log_name(failing.name))
+        raise LocalError(f"{failing.name} ends again and again ({failing.last_exit}).", words)
     if time.monotonic() > deadline:
-        waiting = ", ".join(c.name for c in components if c.state not in {"running", "done"})
-        raise LocalError("The cluster did not come up in time.", f"Not running: {waiting or 'nothing'}. Logs: {logs}")
-
-
-def log_name(component: str) -> str:
-    """File name of a component's log."""
-    return f"{component.replace('/', '.')}.log"
-
-
-def tail(log: Path, lines: int = 5) -> list[str]:
-    """The last lines of a log."""
-    return log.read_text(errors="replace").splitlines()[-lines:] if log.exists() else []
+        waiting = ", ".join(c.name for c in parts if c.state not in {"running", "done"}) or "nothing"
+        raise LocalError("The cluster did not come up in time.", f"Not running: {waiting}. Logs: {home.logs}")
 
 
 def _words(log: Path) -> str:
-    return f"Its last words: {' | '.join(tail(log, 3))} (log: {log})"
+    lines = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
+    return f"Its last words: {' | '.join(lines)} (log: {log})"

@@ -9,30 +9,17 @@ from kubeslurm.local import kernel
 from kubeslurm.local.cgroups import Layout
 
 PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "coredns")
-_DEVICES = {
-    "null": (1, 3),
-    "zero": (1, 5),
-    "full": (1, 7),
-    "random": (1, 8),
-    "urandom": (1, 9),
-    "tty": (5, 0),
-    "kmsg": (1, 11),
-    "fuse": (10, 229),
-    "net/tun": (10, 200),
-}
+_DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "kmsg": (1, 11)}
+_DEVICES |= {"tty": (5, 0), "fuse": (10, 229), "net/tun": (10, 200)}
+_LINKS = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
 # Kubelet insists on these and would set them for the whole machine.
-_TUNABLES = {
-    "vm/overcommit_memory": 1,
-    "vm/panic_on_oom": 0,
-    "kernel/panic": 10,
-    "kernel/panic_on_oops": 1,
-    "kernel/keys/root_maxkeys": 1000000,
-    "kernel/keys/root_maxbytes": 25000000,
-}
+_TUNABLES = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1}
+_TUNABLES |= {"kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
 
 
 def assemble(scratch: Path, image: Path, kubernetes: Path) -> Path:
     """Mount an overlay of the image below `scratch`, with a file system in memory for what is written."""
+    scratch.mkdir(parents=True, exist_ok=True)
     kernel.mount("tmpfs", scratch, "tmpfs", options="mode=755")
     root, upper, work = (scratch / name for name in ("root", "upper", "work"))
     for directory in (root, upper, work):
@@ -52,14 +39,14 @@ def assemble(scratch: Path, image: Path, kubernetes: Path) -> Path:
     return root
 
 
-def write(root: Path, files: Mapping[str, str | bytes], mode: int = 0o644) -> None:
+def write(root: Path, files: Mapping[str, str], mode: int = 0o644) -> None:
     """Write files given by absolute path below `root`."""
     for name, content in files.items():
         path = root / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.unlink(missing_ok=True)  # it may be a link of the image's
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        path.chmod(mode)
+        path.touch(mode)
+        path.write_text(content)
 
 
 def control_groups(root: Path, layout: Layout) -> None:
@@ -70,8 +57,9 @@ def control_groups(root: Path, layout: Layout) -> None:
         return
     kernel.mount("tmpfs", top, "tmpfs", options="mode=755")
     for hierarchy in layout.hierarchies:
-        (top / hierarchy.folder).mkdir()
-        kernel.mount("cgroup", top / hierarchy.folder, "cgroup", options=hierarchy.options)
+        folder = top / hierarchy.mountpoint.name
+        folder.mkdir()
+        kernel.mount("cgroup", folder, "cgroup", options=hierarchy.options)
 
 
 def kernel_tunables(root: Path, scratch: Path) -> None:
@@ -90,13 +78,11 @@ def _devices(directory: Path) -> None:
     kernel.mount("tmpfs", directory, "tmpfs", options="mode=755,size=1m")
     for name in ("pts", "shm", "mqueue", "net"):
         (directory / name).mkdir()
-    mask = os.umask(0)
     for name, (major, minor) in _DEVICES.items():
-        os.mknod(directory / name, 0o666 | stat.S_IFCHR, os.makedev(major, minor))
-    os.umask(mask)
+        os.mknod(directory / name, 0o600 | stat.S_IFCHR, os.makedev(major, minor))
+        (directory / name).chmod(0o666)
     kernel.mount("devpts", directory / "pts", "devpts", options="newinstance,ptmxmode=666,mode=620")
     kernel.mount("tmpfs", directory / "shm", "tmpfs", options="mode=1777")
     kernel.mount("mqueue", directory / "mqueue", "mqueue")
-    links = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-    for name, target in links.items():
+    for name, target in _LINKS.items():
         (directory / name).symlink_to(target)

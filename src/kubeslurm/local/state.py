@@ -1,4 +1,4 @@
-"""What a cluster keeps on disk, and where."""
+"""What a cluster keeps on disk, and where. Its parts speak to each other by these files alone."""
 
 import contextlib
 import fcntl
@@ -13,6 +13,7 @@ import msgspec
 
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.nodespec import NodeSpec, check_name
+from kubeslurm.local.supervisor import Condition
 
 T = TypeVar("T")
 
@@ -52,6 +53,13 @@ class InitRecord(msgspec.Struct, frozen=True):
     started: int
 
 
+class NodeReport(msgspec.Struct, frozen=True):
+    """What a node says of itself."""
+
+    pid: int  # its first process, as the host numbers it
+    components: list[Condition]
+
+
 class Home:
     """The directory of one cluster."""
 
@@ -74,6 +82,10 @@ class Home:
         """The disk of one node."""
         return self.nodes / name
 
+    def off(self, node: str) -> Path:
+        """While this file is there, the node stays down."""
+        return self.run / f"{node}.off"
+
     def make(self) -> None:
         """Create what is missing; nobody else may look inside."""
         self.path.mkdir(parents=True, exist_ok=True)
@@ -84,6 +96,16 @@ class Home:
 
     def spec(self) -> ClusterSpec | None:
         return load(self.spec_file, ClusterSpec)
+
+    def reached(self) -> Reached:
+        """How far Kubernetes in the cluster is."""
+        return load(self.run / "reached.json", Reached) or Reached()
+
+    def launch(self) -> Launch:
+        """What the running cluster was started with."""
+        found = load(self.run / "launch.json", Launch)
+        assert found is not None, "written by `up` before anything starts"  # noqa: S101
+        return found
 
     def init(self) -> InitRecord | None:
         """The running init, if there is one."""
@@ -126,6 +148,11 @@ def address_for(home: Path, taken: set[str]) -> str:
     return address
 
 
+def log_name(component: str) -> str:
+    """File name of a component's log."""
+    return f"{component.replace('/', '.')}.log"
+
+
 def _digest(path: Path) -> bytes:
     return hashlib.sha256(os.fsencode(path)).digest()
 
@@ -140,21 +167,21 @@ def started(pid: int) -> int:
 
 
 def load(path: Path, kind: type[T]) -> T | None:
-    """A struct kept as JSON; None when it is missing or was written by another version."""
+    """What was saved as JSON; None when it is missing or was written by another version."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind, dec_hook=lambda _, text: Path(text))
     except (FileNotFoundError, msgspec.DecodeError):
         return None
 
 
-def save(path: Path, value: object, mode: int = 0o600) -> None:
-    """Write a struct as JSON, all or nothing."""
-    replace(path, msgspec.json.encode(value, enc_hook=str), mode)
+def save(path: Path, value: object) -> None:
+    """Write as JSON, all or nothing."""
+    replace(path, msgspec.json.encode(value, enc_hook=str))
 
 
-def replace(path: Path, data: bytes, mode: int = 0o600) -> None:
-    """Write a file, all or nothing, never readable by others in between."""
+def replace(path: Path, data: bytes | str, mode: int = 0o600) -> None:
+    """Write a file, all or nothing, with its mode from the first moment."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(data)
+        file.write(data if isinstance(data, bytes) else data.encode())
     temporary.rename(path)

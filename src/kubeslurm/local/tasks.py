@@ -7,6 +7,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextlib import suppress
 from pathlib import Path
 
 from kubeslurm.local.errors import LocalError
@@ -45,27 +46,24 @@ class Tasks:
         *,
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
-        on_line: Callable[[str], None] | None = None,
+        on_line: Callable[[str], None] = lambda _: None,
     ) -> list[str]:
         """Run to the end and return the lines of stdout and stderr together; raises Failed."""
         words = [str(word) for word in argv]
-        process = self._start(words, cwd, {**os.environ, **(env or {})})
         lines: list[str] = []
-        assert process.stdout is not None  # noqa: S101
-        try:
-            for raw in process.stdout:
-                line = raw.rstrip()
-                lines.append(line)
-                if on_line:
+        with self._start(words, cwd, {**os.environ, **(env or {})}) as process:
+            try:
+                assert process.stdout is not None  # noqa: S101
+                for line in map(str.rstrip, process.stdout):
+                    lines.append(line)
                     on_line(line)
-            status = process.wait()
-        except BaseException:
-            _end(process)
-            raise
-        finally:
-            with self._guard:
-                self._running.discard(process)
-            process.stdout.close()
+                status = process.wait()
+            except BaseException:
+                _end(process)
+                raise
+            finally:
+                with self._guard:
+                    self._running.discard(process)
         if self._stopped:
             raise Stopped
         if status:
@@ -73,11 +71,11 @@ class Tasks:
         return lines
 
     def _start(self, argv: list[str], cwd: Path | None, env: dict[str, str]) -> subprocess.Popen[str]:
+        if shutil.which(argv[0]) is None:
+            raise LocalError(f"The program {argv[0]} is not installed.", "Run `kubeslurm local doctor`.")
         with self._guard:
             if self._stopped:
                 raise Stopped
-            if shutil.which(argv[0]) is None:
-                raise LocalError(f"The program {argv[0]} is not installed.", "Run `kubeslurm local doctor`.")
             # A session of its own: Ctrl-C reaches us only, and we end the whole group. If we are killed, it ends too.
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig=TERM", "--", *argv],
@@ -95,19 +93,19 @@ class Tasks:
 
     def together(self, *parts: Callable[[], None]) -> None:
         """Run the parts side by side; the first failure stops the others and is raised."""
-        with ThreadPoolExecutor(max_workers=max(1, len(parts))) as pool:
+        with ThreadPoolExecutor(max_workers=len(parts)) as pool:
+            futures = [pool.submit(part) for part in parts]
             try:
-                futures = [pool.submit(part) for part in parts]
                 done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                failed = [f.exception() for f in done if f.exception()]
-                if failed:
-                    self.stop()
+                failed = any(future.exception() for future in done)
             except BaseException:
                 self.stop()
                 raise
-        real = [e for f in futures if (e := f.exception()) and not isinstance(e, Stopped)]
-        if real:
-            raise real[0]
+            if failed:
+                self.stop()
+        for future in futures:
+            if (error := future.exception()) and not isinstance(error, Stopped):
+                raise error
 
     def stop(self) -> None:
         """End every running program and start no more."""
@@ -119,13 +117,8 @@ class Tasks:
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    for sig, patience in ((signal.SIGTERM, 5.0), (signal.SIGKILL, 5.0)):
-        try:
-            os.killpg(process.pid, sig)
-            process.wait(patience)
-        except ProcessLookupError:
-            return
-        except subprocess.TimeoutExpired:
-            continue
-        else:
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError, subprocess.TimeoutExpired):
+            os.killpg(process.pid, number)
+            process.wait(5.0)
             return

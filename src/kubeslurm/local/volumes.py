@@ -1,13 +1,14 @@
 """Dynamic volumes: a directory per claim, at the same path in every node, so that any node can mount any volume."""
 
+import json
 import shutil
 from pathlib import Path
 
-from kubeslurm.local.addons import PROVISIONER
-from kubeslurm.local.api import Api, ApiError, Mirror, Tree
-from kubeslurm.local.nodeconfig import VOLUMES
+from kubeslurm.local import programs
+from kubeslurm.local.api import Api, ApiError, Mirror
+from kubeslurm.local.programs import Tree
 
-CLAIMS = "/api/v1/persistentvolumeclaims"
+PROVISIONER = "kubeslurm.dev/local"
 VOLUMES_API = "/api/v1/persistentvolumes"
 
 
@@ -17,32 +18,28 @@ class Volumes:
     def __init__(self, api: Api, directory: Path) -> None:
         self.api = api
         self.directory = directory
-        self.claims = Mirror(api, CLAIMS)
+        self.claims = Mirror(api, "/api/v1/persistentvolumeclaims")
         self.volumes = Mirror(api, VOLUMES_API)
 
     async def provide(self) -> None:
         """One pass over the claims."""
-        for claim in list(self.claims.objects.values()):
-            if awaits_volume(claim):
-                (self.directory / volume_name(claim)).mkdir(exist_ok=True)
-                # Any user may write: containers that run as somebody else and set no fsGroup work too.
-                (self.directory / volume_name(claim)).chmod(0o777)
-                await self._create(volume_for(claim))
+        for claim in filter(awaits_volume, list(self.claims.objects.values())):
+            volume = volume_for(claim)
+            directory = self.directory / volume["metadata"]["name"]
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o777)  # any user may write: containers of any user work without an fsGroup too
+            try:
+                await self.api.call("POST", VOLUMES_API, volume)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
 
     async def clean(self) -> None:
         """One pass over the volumes."""
-        for volume in list(self.volumes.objects.values()):
-            if is_released(volume):
-                name = volume["metadata"]["name"]
-                shutil.rmtree(self.directory / name, ignore_errors=True)
-                await self.api.call("DELETE", f"{VOLUMES_API}/{name}")
-
-    async def _create(self, volume: Tree) -> None:
-        try:
-            await self.api.call("POST", VOLUMES_API, volume)
-        except ApiError as error:
-            if error.status != 409:
-                raise
+        for volume in filter(is_released, list(self.volumes.objects.values())):
+            name = volume["metadata"]["name"]
+            shutil.rmtree(self.directory / name, ignore_errors=True)
+            await self.api.call("DELETE", f"{VOLUMES_API}/{name}")
 
 
 def awaits_volume(claim: Tree) -> bool:
@@ -67,35 +64,19 @@ def is_released(volume: Tree) -> bool:
     )
 
 
-def volume_name(claim: Tree) -> str:
-    return f"pvc-{claim['metadata']['uid']}"
-
-
 def volume_for(claim: Tree) -> Tree:
-    """A volume of type `local`, since that type honours fsGroup and a hostPath does not."""
+    """The volume that a claim asks for."""
     metadata, spec = claim["metadata"], claim["spec"]
-    everywhere = {"key": "kubernetes.io/os", "operator": "In", "values": ["linux"]}
-    return {
-        "apiVersion": "v1",
-        "kind": "PersistentVolume",
-        "metadata": {
-            "name": volume_name(claim),
-            "annotations": {"pv.kubernetes.io/provisioned-by": PROVISIONER},
-        },
-        "spec": {
-            "capacity": {"storage": spec["resources"]["requests"]["storage"]},
-            "accessModes": spec["accessModes"],
-            "volumeMode": "Filesystem",
-            "storageClassName": spec["storageClassName"],
-            "persistentVolumeReclaimPolicy": "Delete",
-            "claimRef": {
-                "apiVersion": "v1",
-                "kind": "PersistentVolumeClaim",
-                "namespace": metadata["namespace"],
-                "name": metadata["name"],
-                "uid": metadata["uid"],
-            },
-            "local": {"path": f"{VOLUMES}/{volume_name(claim)}"},
-            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [everywhere]}]}},
-        },
-    }
+    name = f"pvc-{metadata['uid']}"
+    (volume,) = programs.trees(
+        "volume.yaml",
+        name=name,
+        directory=f"{programs.VOLUMES}/{name}",
+        storage=spec["resources"]["requests"]["storage"],
+        modes=json.dumps(spec["accessModes"]),
+        storage_class=spec["storageClassName"],
+        namespace=metadata["namespace"],
+        claim=metadata["name"],
+        uid=metadata["uid"],
+    )
+    return volume

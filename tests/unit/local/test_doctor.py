@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from kubeslurm.local.doctor import GIB, Finding, Level, judge
-from kubeslurm.local.machine import Machine, cgroup_layout, go_version
+from kubeslurm.local.machine import Machine, go_version, look
 
 GOOD = Machine(
     root=True,
@@ -50,7 +50,7 @@ def test_a_good_machine_has_nothing_to_complain_about() -> None:
         ("/dev/kmsg", {"kmsg": False}, "kubelet", "--device"),
         ("memory", {"memory": GIB}, "1.0 GB", "fewer nodes"),
         ("disk", {"disk": 3 * GIB}, "first build", "XDG_CACHE_HOME"),
-        ("Go", {"go": None}, "not installed", "1.26"),
+        ("Go", {"go": ()}, "not installed", "1.26"),
         ("Go", {"go": (1, 24)}, "1.24 is too old", "1.26"),
         ("packages", {"missing": ("buildah",)}, "buildah", "apt-get install buildah"),
         ("packages", {"missing": ("buildah",), "apt": False}, "buildah", "package manager"),
@@ -70,7 +70,7 @@ def test_a_missing_cap_sys_resource_is_only_noted() -> None:
 
 
 def test_what_is_in_the_cache_needs_no_go_and_less_disk() -> None:
-    assert finding("Go", go=None, built=True).level is Level.OK
+    assert finding("Go", go=(), built=True).level is Level.OK
     assert finding("disk", disk=3 * GIB, built=True).level is Level.OK
 
 
@@ -79,20 +79,10 @@ def test_few_inotify_instances_and_little_memory_are_warnings() -> None:
     assert finding("memory", memory=2 * GIB).level is Level.WARN
 
 
-@pytest.mark.parametrize(
-    ("mountinfo", "unified", "layout"),
-    [
-        ("30 1 0:2 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw,nsdelegate", "cpu memory pids", "v2"),
-        ("30 1 0:2 / /c/cpu rw - cgroup cgroup rw,cpu\n31 1 0:3 / /c/memory rw - cgroup cgroup rw,memory", "", "v1"),
-        ("30 1 0:2 / /c/cpu rw - cgroup cgroup rw,cpu\n31 1 0:3 / /c/unified rw - cgroup2 none rw", "", "hybrid"),
-        ("30 1 0:2 / /c/systemd rw - cgroup c rw,name=systemd\n31 1 0:3 / /c rw - cgroup2 none rw", "cpu", "v2"),
-        ("30 1 0:2 / / rw - ext4 /dev/vda rw", "", ""),
-    ],
-)
-def test_the_cgroup_layout_is_detected(mountinfo: str, unified: str, layout: str) -> None:
-    assert cgroup_layout(mountinfo, unified)[0] == layout
-
-
 def test_go_tells_its_version() -> None:
     assert go_version("go1.26.8") == (1, 26)
-    assert go_version("") is None
+    assert go_version("") == ()
+
+
+def test_the_facts_of_this_machine_can_be_told() -> None:
+    assert look().memory > 0

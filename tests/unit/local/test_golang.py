@@ -26,7 +26,7 @@ def test_a_module_that_pins_nothing_is_an_error(tmp_path: Path) -> None:
 
 
 def test_only_packages_count_as_progress() -> None:
-    step = Step("compile", None, lambda: 0.0)
+    step = Step("compile")
     for line in ("k8s.io/api/core/v1", "# k8s.io/api/core/v1", "main.go:3: undefined: x", "", "go: downloading a v1"):
         golang._count(line, step)
     assert step.done == 1

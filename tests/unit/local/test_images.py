@@ -1,5 +1,6 @@
 """Images: what buildah is asked, and what a user is told when it fails."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -54,7 +55,7 @@ def test_a_failed_build_is_explained(said: str, told: str) -> None:
     ],
 )
 def test_progress_follows_the_steps_of_the_containerfile(line: str, note: str) -> None:
-    step = Step("build", None, lambda: 0.0)
+    step = Step("build")
     images._follow(line, step)
     assert step.note == note
 
@@ -67,3 +68,18 @@ def test_containerfiles_are_ordinary_and_name_no_mirror(recipe: Path) -> None:
     assert "sources.list" not in text
     assert "http://" not in text
     assert "ca.crt" not in text
+
+
+def test_images_are_listed_newest_first_without_the_base(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert images.list() == []
+    stored = [
+        {"id": "a", "created": "2030-01-01T00:00:00Z", "names": ["localhost/x:1"]},
+        {"id": "b", "created": "2030-01-03T00:00:00Z", "names": ["localhost/y:1", "elsewhere/z:1"]},
+        {"id": "c", "created": "2030-01-02T00:00:00Z", "names": [images.BASE, "localhost/base:0"]},
+        {"id": "d", "created": "2030-01-04T00:00:00Z"},
+    ]
+    index = tmp_path / "kubeslurm/storage/overlay-images/images.json"
+    index.parent.mkdir(parents=True)
+    index.write_text(json.dumps(stored))
+    assert [str(image) for image in images.list()] == ["localhost/y:1", "localhost/x:1"]

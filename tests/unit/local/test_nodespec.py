@@ -18,11 +18,13 @@ def test_groups_follow_the_plain_nodes_and_share_one_numbering_of_addresses() ->
 
 
 def test_a_group_carries_labels_taints_and_resources() -> None:
-    group = parse("gpu:count=2,label=a=b,label=x/y=,taint=k=v:NoSchedule,taint=k:NoExecute,resource=nvidia.com/gpu=8")
-    assert group.count == 2
-    assert group.labels == {"a": "b", "x/y": ""}
-    assert group.taints == (Taint("k", "v", "NoSchedule"), Taint("k", "", "NoExecute"))
-    assert group.resources == {"nvidia.com/gpu": "8"}
+    count, kind = parse(
+        "gpu:count=2,label=a=b,label=x/y=,taint=k=v:NoSchedule,taint=k:NoExecute,resource=nvidia.com/gpu=8"
+    )
+    assert count == 2
+    assert kind.labels == {"a": "b", "x/y": ""}
+    assert kind.taints == (Taint("k", "v", "NoSchedule"), Taint("k", "", "NoExecute"))
+    assert kind.resources == {"nvidia.com/gpu": "8"}
 
 
 def test_no_nodes_at_all_is_fine() -> None:

@@ -49,36 +49,20 @@ def test_a_client_certificate_names_no_host(tmp_path: Path) -> None:
     assert [use._name for use in usage] == ["clientAuth"]
 
 
-def test_a_second_time_changes_nothing(tmp_path: Path) -> None:
+def test_a_second_time_keeps_the_authorities_and_the_key_of_service_accounts(tmp_path: Path) -> None:
     pki.ensure(tmp_path, SPEC, NOW)
     before = contents(tmp_path)
-    pki.ensure(tmp_path, SPEC, NOW + dt.timedelta(days=1))
-    assert contents(tmp_path) == before
+    pki.ensure(tmp_path, ClusterSpec("c", "127.64.9.9", SPEC.nodes), NOW + dt.timedelta(days=340))
+    kept = {name for name, data in contents(tmp_path).items() if before[name] == data}
+    authorities = {f"{name}.{part}" for name in pki.AUTHORITIES for part in ("crt", "key")}
+    assert kept == authorities | {"service-accounts.key", "service-accounts.pub"}
 
 
-def test_what_ends_soon_is_renewed_and_the_authorities_stay(tmp_path: Path) -> None:
+def test_an_authority_that_would_end_before_what_it_signs_is_made_anew(tmp_path: Path) -> None:
     pki.ensure(tmp_path, SPEC, NOW)
     before = contents(tmp_path)
-    pki.ensure(tmp_path, SPEC, NOW + dt.timedelta(days=340))
-    after = contents(tmp_path)
-    assert after["apiserver.crt"] != before["apiserver.crt"]
-    for kept in ("ca.crt", "ca.key", "etcd-ca.crt", "front-proxy-ca.crt", "service-accounts.key"):
-        assert after[kept] == before[kept]
-
-
-def test_a_new_address_renews_only_what_carries_it(tmp_path: Path) -> None:
-    pki.ensure(tmp_path, SPEC, NOW)
-    before = contents(tmp_path)
-    pki.ensure(tmp_path, ClusterSpec("c", "127.64.9.9", SPEC.nodes), NOW)
-    changed = {name for name, data in contents(tmp_path).items() if before[name] != data}
-    assert changed == {"apiserver.crt", "apiserver.key", "registry.crt", "registry.key"}
-
-
-def test_a_damaged_certificate_is_made_anew(tmp_path: Path) -> None:
-    pki.ensure(tmp_path, SPEC, NOW)
-    (tmp_path / "admin.crt").write_bytes(b"not a certificate")
-    pki.ensure(tmp_path, SPEC, NOW)
-    certificate(tmp_path, "admin").verify_directly_issued_by(certificate(tmp_path, "ca"))
+    pki.ensure(tmp_path, SPEC, NOW + pki.CA_LIFETIME - pki.LIFETIME)
+    assert contents(tmp_path)["ca.crt"] != before["ca.crt"]
 
 
 def test_a_lost_authority_renews_all_that_it_signed(tmp_path: Path) -> None:

@@ -2,8 +2,7 @@ from typing import Any
 
 import pytest
 
-from kubeslurm.local.addons import PROVISIONER
-from kubeslurm.local.volumes import awaits_volume, is_released, volume_for
+from kubeslurm.local.volumes import PROVISIONER, awaits_volume, is_released, volume_for
 
 CLAIM: dict[str, Any] = {
     "metadata": {

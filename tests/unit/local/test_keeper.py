@@ -1,7 +1,10 @@
 from typing import Any
 
-from kubeslurm.local import addons
-from kubeslurm.local.keeper import node_ports
+import pytest
+
+from kubeslurm.local import programs
+from kubeslurm.local.api import path_of
+from kubeslurm.local.keeper import node_patch, node_ports, resource_patch
 from kubeslurm.local.nodespec import NodeSpec, Taint
 
 SPEC = NodeSpec("gpu-1", 1, {"tier": "fast"}, (Taint("gpu", "yes", "NoSchedule"),), {"nvidia.com/gpu": "8"})
@@ -13,7 +16,7 @@ def node(**parts: Any) -> dict[str, Any]:
 
 def test_missing_labels_and_taints_are_added_next_to_what_is_there() -> None:
     pressure = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
-    patch = addons.node_patch(SPEC, node(spec={"taints": [pressure]}))
+    patch = node_patch(SPEC, node(spec={"taints": [pressure]}))
     assert patch["metadata"] == {"labels": {"tier": "fast"}}
     assert patch["spec"] == {"taints": [pressure, {"key": "gpu", "value": "yes", "effect": "NoSchedule"}]}
 
@@ -24,19 +27,30 @@ def test_a_node_that_has_it_all_is_left_alone() -> None:
         spec={"taints": [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]},
         status={"capacity": {"nvidia.com/gpu": "8", "cpu": "2"}, "allocatable": {"nvidia.com/gpu": "8"}},
     )
-    assert addons.node_patch(SPEC, right) == {}
-    assert addons.resource_patch(SPEC, right) == {}
+    assert node_patch(SPEC, right) == {}
+    assert resource_patch(SPEC, right) == {}
 
 
 def test_resources_that_a_kubelet_set_to_zero_come_back() -> None:
     reset = node(status={"capacity": {"nvidia.com/gpu": "0"}, "allocatable": {"nvidia.com/gpu": "0"}})
-    assert addons.resource_patch(SPEC, reset)["status"]["capacity"] == {"nvidia.com/gpu": "8"}
+    assert resource_patch(SPEC, reset)["status"]["capacity"] == {"nvidia.com/gpu": "8"}
 
 
 def test_exactly_one_storage_class_is_the_default() -> None:
-    classes = [tree for tree in addons.objects().values() if tree["kind"] == "StorageClass"]
+    classes = [tree for tree in programs.trees("addons.yaml") if tree["kind"] == "StorageClass"]
     default = "storageclass.kubernetes.io/is-default-class"
     assert [c["metadata"]["name"] for c in classes if c["metadata"]["annotations"][default] == "true"] == ["standard"]
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "metadata", "path"),
+    [
+        ("v1", "Service", {"name": "a", "namespace": "n"}, "/api/v1/namespaces/n/services/a"),
+        ("storage.k8s.io/v1", "StorageClass", {"name": "a"}, "/apis/storage.k8s.io/v1/storageclasses/a"),
+    ],
+)
+def test_objects_are_applied_where_they_are_served(version: str, kind: str, metadata: Any, path: str) -> None:
+    assert path_of({"apiVersion": version, "kind": kind, "metadata": metadata}) == path
 
 
 def test_only_tcp_node_ports_are_opened() -> None:
