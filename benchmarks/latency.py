@@ -1,35 +1,63 @@
-"""How long a user waits: from an act to the moment Slurm has it.
+"""How long a user waits, from an act to the moment Slurm or Kubernetes has it; and what the operator costs at rest.
 
-    python benchmarks/latency.py [--runs 5] [--idle 300] [--json FILE]
+    python benchmarks/latency.py [--runs 5] [--idle 300] [--only PART ...] [--on NAME] [--json FILE]
 
-Everything happens on a local cluster of its own, brought up by `kubeslurm up`. Times are medians; the figures beside
-them are those of slurm-operator 1.2.1 on a machine of the same size. Run it on a quiet machine.
+Everything happens on a local cluster of its own, brought up by `kubeslurm up`, or with `--on` on one that is running
+already. Times are medians. Beside them stand what is aimed at, and what Slinky 1.2.1 took on the same local cluster.
+Run it on a quiet machine; all of it takes about twelve minutes.
 """
 
 import argparse
-import json
 import re
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from kubeslurm.cli import helm, releases
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
+
+from benchmarks.waiting import acts
+from benchmarks.waiting.site import Api, Site
+from kubeslurm.cli import releases
 from kubeslurm.cli.helm import Release
-from kubeslurm.cli.product import Product, access_to
 from kubeslurm.local.cluster import Cluster
 
 NAME = "bench-latency"
 OTHER = "bench"
-WORKERS = 2
-REFERENCE = {"config_change_s": 78.6, "controller_pod_delete_s": 18.9, "apply_to_idle_s": 23.3}
+PARTS = ("up", "control", "workers", "idle")
+UP_RUNS = 3
+SETTLE = 15.0
 WRITES = ("apply", "create", "patch", "delete", "update")
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """What a measured value stands beside."""
+
+    goal: float
+    slinky: float | None = None
+
+
+# Slinky's figures: slurm-operator 1.2.1 with its own charts on the same local cluster and the same kind of machine.
+FIGURES = {
+    "up_to_srun_s": Figure(40),
+    "config_change_s": Figure(5, 78.6),
+    "controller_pod_delete_s": Figure(6, 18.9),
+    "apply_to_idle_s": Figure(10, 23.3),
+    "scale_out_s": Figure(2.4, 4.8),
+    "scale_in_s": Figure(3, 10.2),
+    "cordon_to_drain_s": Figure(0.5, 1.9),
+    "uncordon_to_resume_s": Figure(0.5, 1.0),
+    "slurm_drain_to_condition_s": Figure(1, 30),  # its period; 2 to 3 s right after other activity
+    "pod_delete_to_idle_s": Figure(3, 2.9),
+    "idle_writes": Figure(0),
+    "idle_cpu_percent": Figure(1),
+}
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -41,159 +69,138 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--idle", type=float, default=300.0, help="seconds to watch the operator do nothing")
-    parser.add_argument("--json", type=Path, metavar="FILE")
-    options = parser.parse_args()
-    cluster = Cluster(NAME)
+    options = parsed()
+    cluster = Cluster(options.on or NAME)
+    rows: list[Row] = []
     try:
-        rows = [Row("up_to_srun_s", first_job(cluster), "s")]
-        bench = Bench(cluster)
-        for metric, measure in (
-            ("config_change_s", bench.config_change),
-            ("controller_pod_delete_s", bench.controller_pod_delete),
-            ("apply_to_idle_s", bench.apply_to_idle),
-        ):
-            rows.append(Row(metric, median(metric, measure, options.runs), "s"))
-        rows += bench.idle(options.idle)
+        if not options.on:
+            rows += brought_up(cluster, UP_RUNS if "up" in options.only else 0)
+        rows += measured(cluster, options.only, options.runs, options.idle)
     finally:
-        cluster.down(purge=True)
+        if not options.on:
+            cluster.down(purge=True)
     show(rows)
     if options.json:
         options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
 
 
-def first_job(cluster: Cluster) -> float:
-    """`kubeslurm up` from nothing running, with everything built, to the output of the first job."""
-    command = [str(Path(sys.executable).with_name("kubeslurm")), "up", f"--name={NAME}"]
-    subprocess.run(command, check=True)  # builds what is missing
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--idle", type=float, default=300.0, help="seconds to watch the operator do nothing")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--on", metavar="NAME", help="a running cluster of `kubeslurm up` with two workers")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    return parser.parse_args()
+
+
+def brought_up(cluster: Cluster, runs: int) -> list[Row]:
+    """`kubeslurm up` from nothing running, with everything built, to the output of the first job; it stays up.
+
+    The command itself says when it had that output: afterwards it waits until users can log in, too.
+    """
+    command = [str(Path(sys.executable).with_name("kubeslurm")), "up", f"--name={cluster.name}"]
     cluster.down(purge=True)
-    began = time.monotonic()
-    subprocess.run(command, check=True)
-    return time.monotonic() - began
+    subprocess.run(command, check=True)  # builds what is missing
+    times = []
+    for _ in range(runs):
+        cluster.down(purge=True)
+        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        found = re.search(r"Slurm is up after ([\d.]+) s", said)
+        assert found is not None, f"this does not say when it was up: {said}"
+        times.append(float(found[1]))
+        print(f"up_to_srun_s: {times[-1]:.2f} s", flush=True)
+    return [Row("up_to_srun_s", statistics.median(times), "s")] if times else []
 
 
-def median(metric: str, measure: Callable[[int], float], runs: int) -> float:
+def measured(cluster: Cluster, parts: list[str], runs: int, idle: float) -> Iterator[Row]:
+    api = Api(cluster.kubeconfig)
+    site = Site(cluster, api, releases.SLURM_NAMESPACE, releases.SLURM)
+    try:
+        if "control" in parts:
+            yield from control(site, runs)
+        if "workers" in parts:
+            yield from workers(site, runs)
+        if "idle" in parts:
+            yield from at_rest(site, idle)
+    finally:
+        site.shell.close()
+        api.close()
+
+
+def control(site: Site, runs: int) -> Iterator[Row]:
+    plane = acts.Control(site)
+    yield median("config_change_s", plane.config_change, runs)
+    yield median("controller_pod_delete_s", plane.controller_pod_delete, runs)
+    other = Site(site.cluster, site.api, OTHER, f"{OTHER}-slurm")
+    release = Release(OTHER, OTHER, releases.CHARTS / "slurm", values(site))
+    yield median("apply_to_idle_s", lambda _run: acts.apply_to_idle(other, release), runs)
+
+
+def workers(site: Site, runs: int) -> Iterator[Row]:
+    crew = acts.Workers(site)
+    for metric, act in (
+        ("scale_out_s", crew.scale_out),
+        ("scale_in_s", crew.scale_in),
+        ("cordon_to_drain_s", crew.cordon),
+        ("uncordon_to_resume_s", crew.uncordon),
+        ("slurm_drain_to_condition_s", crew.slurm_drain),
+        ("pod_delete_to_idle_s", crew.pod_delete),
+    ):
+        yield median(metric, act, runs)
+    crew.rest()
+
+
+def median(metric: str, measure: Callable[[int], float], runs: int) -> Row:
     times = []
     for run in range(runs):
         times.append(measure(run))
-        print(f"{metric}: {times[-1]:.1f} s", flush=True)
-    return statistics.median(times)
+        print(f"{metric}: {times[-1]:.2f} s", flush=True)
+    return Row(metric, statistics.median(times), "s")
 
 
-class Bench:
-    """Acts on one Slurm cluster and waits for their effect."""
+def at_rest(site: Site, seconds: float) -> list[Row]:
+    """What the operator costs while nothing happens: its writes but for the Lease, and its share of a core."""
+    selector = "labelSelector=app.kubernetes.io/name=slurm-operator"
+    operators = f"/api/v1/namespaces/{releases.OPERATOR_NAMESPACE}/pods"
+    pod = site.api.get(f"{operators}?{selector}")["items"][0]["metadata"]["name"]
+    time.sleep(SETTLE)
+    before = cost(site.api.text(f"{operators}/{pod}:8080/proxy/metrics"))
+    time.sleep(seconds)
+    after = cost(site.api.text(f"{operators}/{pod}:8080/proxy/metrics"))
+    return [
+        Row("idle_writes", after[0] - before[0], "writes"),
+        Row("idle_cpu_percent", 100 * (after[1] - before[1]) / seconds, "%"),
+    ]
 
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.access = access_to(cluster)
-        self.slurm = Release(OTHER, OTHER, releases.CHARTS / "slurm", self._values())
 
-    def config_change(self, run: int) -> float:
-        """A setting edited -> slurmctld and all workers run with it, by Slurm's own word."""
-        self._wait(lambda: self._idle(releases.SLURM_NAMESPACE, "slurm", WORKERS))
-        extra = self._get("controllers.slinky.slurm.net", "slurm")["spec"]["extraConf"]
-        kept = "\n".join(line for line in extra.splitlines() if not line.startswith("MaxJobCount"))
-        change = {"spec": {"extraConf": f"{kept}\nMaxJobCount={5000 + run}"}}
-        began = time.monotonic()
-        self._kubectl("patch", "controllers.slinky.slurm.net", "slurm", "--type=merge", f"--patch={json.dumps(change)}")
-        self._wait(self._config_is_live)
-        took = time.monotonic() - began
-        shown = self._slurm(releases.SLURM_NAMESPACE, "slurm", "scontrol", "show", "config")
-        assert re.search(rf"MaxJobCount\s+= {5000 + run}\b", shown), "the status said so, but slurmctld does not"
-        return took
+def cost(metrics: str) -> tuple[float, float]:
+    """Writes and processor seconds of the operator so far."""
+    writes = cpu = 0.0
+    for line in metrics.splitlines():
+        if line.startswith("process_cpu_seconds_total "):
+            cpu = float(line.split()[1])
+        found = re.match(r'kubeslurm_api_requests_total\{.*kind="(\w+)".*verb="(\w+)".*\} (\S+)', line)
+        if found and found[2] in WRITES and found[1] != "Lease":
+            writes += float(found[3])
+    return writes, cpu
 
-    def controller_pod_delete(self, _run: int) -> float:
-        """slurmctld's pod deleted -> the next one serves and all nodes are idle."""
-        uid = self._get("pod", "slurm-controller-0")["metadata"]["uid"]
-        began = time.monotonic()
-        self._kubectl("delete", "pod", "slurm-controller-0", "--wait=false")
-        self._wait(lambda: self._is_other_pod(uid))
-        self._wait(lambda: self._idle(releases.SLURM_NAMESPACE, "slurm", WORKERS))
-        return time.monotonic() - began
 
-    def apply_to_idle(self, _run: int) -> float:
-        """Controller, RestApi and two workers applied -> workers idle, with the images on the nodes."""
-        manifest = helm.rendered(self.slurm)
-        self.cluster.kubectl("create", "namespace", OTHER)
-        began = time.monotonic()
-        self.cluster.kubectl(f"--namespace={OTHER}", "apply", "--filename=-", stdin=manifest)
-        self._wait(lambda: self._idle(OTHER, f"{OTHER}-slurm", WORKERS))
-        took = time.monotonic() - began
-        self.cluster.kubectl("delete", "namespace", OTHER, "--wait=true", "--timeout=120s")
-        return took
-
-    def idle(self, seconds: float) -> list[Row]:
-        """What the operator costs while nothing happens: its writes but for the Lease, and its share of a core."""
-        pod = self.cluster.kubectl(
-            "--namespace=slinky", "get", "pods", "--selector=app.kubernetes.io/name=slurm-operator", "--output=name"
-        ).split()[0].removeprefix("pod/")  # fmt: skip
-        before = self._cost(pod)
-        time.sleep(seconds)
-        after = self._cost(pod)
-        return [
-            Row("idle_writes", after[0] - before[0], "writes"),
-            Row("idle_cpu_percent", 100 * (after[1] - before[1]) / seconds, "%"),
-        ]
-
-    def _cost(self, pod: str) -> tuple[float, float]:
-        text = self.cluster.kubectl("get", "--raw", f"/api/v1/namespaces/slinky/pods/{pod}:8080/proxy/metrics")
-        writes = cpu = 0.0
-        for line in text.splitlines():
-            if line.startswith("process_cpu_seconds_total "):
-                cpu = float(line.split()[1])
-            found = re.match(r'kubeslurm_api_requests_total\{.*kind="(\w+)".*verb="(\w+)".*\} (\S+)', line)
-            if found and found[2] in WRITES and found[1] != "Lease":
-                writes += float(found[3])
-        return writes, cpu
-
-    def _values(self) -> dict[str, object]:
-        path = "--output=jsonpath={.items[*].spec.containers[*].image}"
-        images = self.cluster.kubectl("get", "pods", "--all-namespaces", path).split()
-        tags = dict(image.removeprefix("localhost/").split(":") for image in images)
-        more = {"nodesets": {"worker": {"replicas": WORKERS, "oversubscribeNode": True}}}
-        return releases.slurm(Product(self.access, tags).tags, more).values
-
-    def _idle(self, namespace: str, name: str, count: int) -> bool:
-        states = self._slurm(namespace, name, "sinfo", "--noheader", "--Node", "--format=%T").split()
-        return states == ["idle"] * count
-
-    def _is_other_pod(self, uid: str) -> bool:
-        text = self._kubectl(
-            "get", "pod", "slurm-controller-0", "--ignore-not-found", "--output=jsonpath={.metadata.uid}"
-        )
-        return text not in ("", uid)
-
-    def _config_is_live(self) -> bool:
-        found = self._get("controllers.slinky.slurm.net", "slurm")
-        status = found["status"]
-        seen = status["observedGeneration"] == found["metadata"]["generation"]
-        return bool(seen and status["configHash"] == status["wantedConfigHash"])
-
-    def _slurm(self, namespace: str, name: str, *command: str) -> str:
-        pod = f"{name}-controller-0"
-        args = (f"--namespace={namespace}", "exec", pod, "--container=slurmctld", "--", *command)
-        return self.cluster.kubectl(*args, check=False)
-
-    def _kubectl(self, *args: str) -> str:
-        return self.cluster.kubectl(f"--namespace={releases.SLURM_NAMESPACE}", *args)
-
-    def _get(self, kind: str, name: str) -> dict[str, dict[str, str]]:
-        found: dict[str, dict[str, str]] = json.loads(self._kubectl("get", kind, name, "--output=json"))
-        return found
-
-    def _wait(self, done: Callable[[], bool], within: float = 120.0) -> None:
-        end = time.monotonic() + within
-        while not done():
-            assert time.monotonic() < end, "it does not come to pass"
-            time.sleep(0.05)
+def values(site: Site) -> dict[str, object]:
+    """Values for a second Slurm cluster with the images of the first."""
+    found = site.api.get("/api/v1/pods")["items"]
+    images = (container["image"] for pod in found for container in pod["spec"]["containers"])
+    tags = dict(image.removeprefix("localhost/").split(":") for image in images)
+    more = {"nodesets": {"worker": {"replicas": acts.WORKERS, "oversubscribeNode": True}}}
+    return releases.slurm(tags, more).values
 
 
 def show(rows: list[Row]) -> None:
-    table = Table("metric", "value", "unit", "slurm-operator 1.2.1")
+    table = Table("metric", "value", "unit", "goal", "Slinky 1.2.1")
     for row in rows:
-        table.add_row(row.metric, f"{row.value:.1f}", row.unit, str(REFERENCE.get(row.metric, "")))
+        figure = FIGURES[row.metric]
+        slinky = "" if figure.slinky is None else f"{figure.slinky:g}"
+        table.add_row(row.metric, f"{row.value:.2f}", row.unit, f"{figure.goal:g}", slinky)
     Console().print(table)
 
 

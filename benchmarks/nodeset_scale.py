@@ -3,42 +3,68 @@
     python benchmarks/nodeset_scale.py --workers 1000 [--json FILE] [--keep]
 
 The Kubernetes nodes are kwok's, the Slurm nodes EXTERNAL ones that exist before the NodeSet does, so that only the
-operator and the two control planes work. A loop beside it plays slurmd: it makes the record of a worker that came back.
-Its calls, and those of the scheduler and kwok, are not counted.
+operator and the two control planes work. The operator runs from this tree, and only its own requests are counted:
+those to the API server by its metrics, those to slurmctld by its user. Run it on a quiet machine.
 """
 
 import argparse
-import json
-import re
-import threading
+import asyncio
+import logging
+import signal
+import statistics
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
 import msgspec
+import structlog
 from rich.console import Console
 from rich.table import Table
 
-from kubeslurm.api.meta import Tree
-from kubeslurm.cli.product import Product
-from kubeslurm.local import nodespec
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Progress
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
+
+from benchmarks.scale.ground import Ground, Usage
+from benchmarks.scale.stage import Stage
 
 NAME = "bench-nodeset"
-SET = "slurm-worker-fake"
-PREFIX = "fake-"
-WRITES = ("apply", "create", "patch", "delete")
-# Slinky's slurm-operator 1.2.1 on the same kind of machine with 1,000 workers: seconds, CPU seconds, Slurm calls.
+STEADY = 60.0
+
+
+class Figures(msgspec.Struct, frozen=True):
+    """What one phase took."""
+
+    seconds: float
+    cpu: float
+    writes: int
+    pod_writes: int
+    requests: int
+    slurm: int
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """Slinky's slurm-operator 1.2.1 with 1,000 workers on the same kind of machine.
+
+    Its writes and requests are those of the whole cluster: about two writes per worker are the scheduler's and kwok's.
+    """
+
+    seconds: float
+    cpu: float
+    pod_writes: int
+    requests: int
+    slurm: int
+
+
 REFERENCE = {
-    "create": (135.0, 30.3, 2250),
-    "steady": (60.0, 26.8, 39),
-    "cordon": (28.0, 8.6, 543),
-    "uncordon": (31.4, 10.9, 545),
-    "drain": (7.9, 5.2, 10),
-    "scale_in": (21.3, 6.9, 309),
-    "rolling": (502.0, 98.7, 13658),
+    "create": Reference(135.0, 30.3, 4160, 13907, 2250),
+    "steady": Reference(60.0, 26.8, 27, 1412, 39),
+    "cordon": Reference(28.0, 8.6, 200, 885, 543),
+    "uncordon": Reference(31.4, 10.9, 201, 1555, 545),
+    "drain": Reference(7.9, 5.2, 103, 473, 10),
+    "scale_in": Reference(21.3, 6.9, 532, 1959, 309),
+    "rolling": Reference(502.0, 98.7, 9327, 27570, 13658),
 }
+REFERENCE_MEMORY = 217
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -49,225 +75,140 @@ class Row(msgspec.Struct, frozen=True):
     unit: str
 
 
-class Usage(msgspec.Struct, frozen=True):
-    """What the operator has used up so far."""
-
-    cpu: float
-    writes: int
-    slurm: int
-
-
 class Bench:
-    """A cluster of fake nodes with the real operator and a real slurmctld."""
+    """All phases, in an order in which each starts from the state that the last one left."""
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, stage: Stage, workers: int) -> None:
+        self.stage = stage
         self.workers = workers
-        self.cluster = Cluster(NAME)
-        self.rows: list[Row] = []
-        self.helper_calls = 0
-        self.playing = threading.Event()
+        self.figures: dict[str, Figures] = {}
+        self.latencies: dict[str, float] = {}
 
-    def prepare(self) -> None:
-        """Everything but the NodeSet's pods."""
-        with Progress() as progress:
-            self.cluster.up(nodespec.nodes(1, []), fake_nodes=self.workers, progress=progress)
-            product = Product.local(NAME, None, progress)
-            product.install(self.values(), progress)
-        self.until("slurmctld", lambda: "UP" in self.slurm("scontrol", "ping"), within=300)
-        self.pid = operator_pid(self.cluster)
-        self.make_records([f"{PREFIX}{number}" for number in range(self.workers)])
-        self.playing.set()
-        threading.Thread(target=self.play_slurmd, daemon=True).start()
+    async def run(self) -> None:
+        stage, some = self.stage, max(self.workers // 10, 1)
+        await self.settle()
+        await self.phase("create", lambda: self.scale(self.workers))
+        await self.settle()
+        await self.phase("steady", lambda: asyncio.sleep(STEADY))
+        on = {pod.spec.nodeName: pod.spec.hostname for pod in sorted(stage.pods, key=lambda pod: pod.name)[:some]}
+        await self.phase("cordon", lambda: self.cordon(on, cordoned=True))
+        await self.settle()
+        await self.phase("uncordon", lambda: self.cordon(on, cordoned=False))
+        await self.settle()
+        await self.phase("drain", lambda: self.drain(sorted(on.values())))
+        await asyncio.to_thread(stage.slurm.resume, sorted(on.values()))
+        await stage.until("the end of the drain", lambda: len(stage.shown("Idle")) == self.workers)
+        await self.settle()
+        await self.phase("scale_in", lambda: self.scale(self.workers - some))
+        await self.settle()
+        await self.phase("rolling", lambda: self.roll(self.workers - some))
 
-    def values(self) -> Tree:
-        """One NodeSet on kwok's nodes, empty at first."""
-        spec = {
-            "nodeSelector": {"type": "kwok"},
-            "tolerations": [{"key": "kwok.x-k8s.io/node", "operator": "Exists"}],
-        }
-        fake = {"replicas": 0, "podSpec": spec, "slurmd": {"resources": {"limits": None, "requests": None}}}
-        extra = {"MaxNodeCount": self.workers * 2, "SchedulerParameters": "requeue_delay=5"}
-        return {"nodesets": {"worker": {"enabled": False}, "fake": fake}, "controller": {"extraConfMap": extra}}
+    async def phase(self, name: str, act: Callable[[], Awaitable[object]]) -> None:
+        """Acts, with the wait for the effect, and notes what it took."""
+        before, calls = await asyncio.to_thread(self.usage)
+        start = time.monotonic()
+        await act()
+        seconds = time.monotonic() - start
+        after, calls_after = await asyncio.to_thread(self.usage)
+        self.figures[name] = figures = Figures(
+            seconds=seconds,
+            cpu=after.cpu - before.cpu,
+            writes=after.writes - before.writes,
+            pod_writes=after.pod_writes - before.pod_writes,
+            requests=after.requests - before.requests,
+            slurm=calls_after - calls,
+        )
+        print(f"{name}: {figures}, peak {self.stage.ground.peak_memory():.0f} MB", flush=True)
 
-    def run(self) -> None:
-        """All phases, in an order in which each starts from the state that the last one left."""
-        tenth = max(self.workers // 10, 1)
-        some = [f"fake-{number}" for number in range(1, tenth + 1)]
-        self.phase("create", lambda: self.scale(self.workers), lambda: self.shown("SlurmNodeStateIdle") == self.workers)
-        self.settle()
-        self.phase("steady", lambda: None, lambda: True, at_least=60.0)
-        self.phase("cordon", lambda: self.kubectl("cordon", *some), lambda: self.drained() >= tenth)
-        self.settle()
-        self.phase("uncordon", lambda: self.kubectl("uncordon", *some), lambda: self.drained() == 0)
-        self.settle()
-        names = f"{PREFIX}[0-{tenth - 1}]"
-        drain = ("scontrol", "update", f"nodename={names}", "state=drain", "reason=bench")
-        self.phase("drain", lambda: self.slurm(*drain), lambda: self.shown("SlurmNodeStateDrain") == tenth)
-        self.slurm("scontrol", "update", f"nodename={names}", "state=resume")
-        self.settle()
-        left = self.workers - tenth
-        self.phase("scale_in", lambda: self.scale(left), lambda: len(self.pods()) == left)
-        self.settle()
-        change = json.dumps({"spec": {"extraConf": "Weight=7"}})
-        self.phase(
-            "rolling",
-            lambda: self.kubectl("patch", "nodesets.slinky.slurm.net", SET, "--type=merge", f"--patch={change}"),
-            lambda: self.status().get("updatedReplicas") == left and self.shown("SlurmNodeStateIdle") == left,
+    async def scale(self, replicas: int) -> None:
+        await self.stage.change({"replicas": replicas})
+        await self.stage.until(
+            f"{replicas} workers",
+            lambda: len(self.stage.pods) == replicas and len(self.stage.shown("Idle")) == replicas,
+        )
+
+    async def cordon(self, on: dict[str, str], *, cordoned: bool) -> None:
+        stage = self.stage
+        look = stage.drained if cordoned else stage.serving
+        looking = asyncio.create_task(stage.first_seen(set(on.values()), look))
+        told = await stage.cordon(on, cordoned=cordoned)
+        seen = await looking
+        self.latency("cordon" if cordoned else "uncordon", (seen[on[host]] - at for host, at in told.items()))
+
+    async def drain(self, nodes: list[str]) -> None:
+        start = time.monotonic()
+        await asyncio.to_thread(self.stage.slurm.drain, nodes, "bench")
+        seen = await self.stage.first_seen(set(nodes), lambda: self.stage.shown("Drain"))
+        self.latency("drain", (at - start for at in seen.values()))
+
+    async def roll(self, workers: int) -> None:
+        await self.stage.change({"extraConf": "Weight=7"})
+        await self.stage.until(
+            "the rolling update",
+            lambda: self.stage.updated == workers and len(self.stage.shown("Idle")) == workers,
             within=1800,
         )
-        self.rows.append(Row("peak_rss_mb", round(peak_memory(self.pid)), "MB"))
 
-    def phase(
-        self,
-        name: str,
-        act: Callable[[], object],
-        done: Callable[[], bool],
-        *,
-        within: float = 900.0,
-        at_least: float = 0.0,
-    ) -> None:
-        """Acts, waits for the effect, and notes what it took."""
-        before, helped = self.usage(), self.helper_calls
-        start = time.monotonic()
-        act()
-        self.until(name, done, within=within)
-        time.sleep(max(at_least - (time.monotonic() - start), 0))
-        seconds, after = time.monotonic() - start, self.usage()
-        self.rows += [
-            Row(f"{name}_s", round(seconds, 2), "s"),
-            Row(f"{name}_cpu_s", round(after.cpu - before.cpu, 2), "s"),
-            Row(f"{name}_writes", after.writes - before.writes, "requests"),
-            Row(f"{name}_slurm_rpcs", after.slurm - before.slurm - (self.helper_calls - helped), "calls"),
-        ]
+    def latency(self, phase: str, seconds: Iterable[float]) -> None:
+        """From the act on one node to its effect on the other side, for the slowest but one in twenty."""
+        ordered = sorted(seconds)
+        self.latencies[phase] = ordered[-1] if len(ordered) < 2 else statistics.quantiles(ordered, n=20)[-1]
 
-    def settle(self) -> None:
+    def usage(self) -> tuple[Usage, int]:
+        return self.stage.ground.usage(), self.stage.slurm.calls()
+
+    async def settle(self) -> None:
         """Until the operator has nothing left to do."""
         last = -1
-        while (writes := self.usage().writes) != last:
+        while (writes := (await asyncio.to_thread(self.stage.ground.usage)).writes) != last:
             last = writes
-            time.sleep(3)
+            await asyncio.sleep(3)
 
-    def until(self, what: str, done: Callable[[], bool], *, within: float) -> None:
-        end = time.monotonic() + within
-        while not done():
-            if time.monotonic() > end:
-                raise SystemExit(f"gave up waiting for {what} after {within:.0f} s")
-            time.sleep(0.25)
-
-    def play_slurmd(self) -> None:
-        """Registers workers whose pod runs and whose record is gone."""
-        while self.playing.is_set():
-            known = set(self.slurm("sinfo", "--noheader", "--Node", "--format=%N").split())
-            running = {
-                pod["spec"]["hostname"]
-                for pod in self.pods()
-                if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")
-            }
-            self.helper_calls += 1
-            if missing := sorted(running - known):
-                self.make_records(missing)
-            time.sleep(1)
-
-    def make_records(self, names: list[str]) -> None:
-        self.slurm(
-            "scontrol", "create", f"NodeName={','.join(names)}", "NodeAddr=127.0.0.1", "State=EXTERNAL", "CPUs=64"
-        )
-        self.helper_calls += 1
-
-    def usage(self) -> Usage:
-        return Usage(cpu_seconds(self.pid), self.writes(), self.slurm_calls())
-
-    def writes(self) -> int:
-        """The operator's own writes, from its metrics."""
-        path = "--output=jsonpath={.items[0].status.podIP}"
-        selector = "--selector=app.kubernetes.io/name=slurm-operator"
-        address = self.cluster.kubectl("--namespace=slinky", "get", "pods", selector, path).strip()
-        text = self.cluster.fabric_exec(["curl", "--silent", f"http://{address}:8080/metrics"]).stdout
-        found = re.findall(
-            r'^kubeslurm_api_requests_total\{(?:.*,)?verb="(\w+)"[^}]*\} ([0-9.e+]+)$', text, re.MULTILINE
-        )
-        return int(sum(float(count) for verb, count in found if verb in WRITES))
-
-    def slurm_calls(self) -> int:
-        """Calls that slurmctld has served, those of this program left out by the caller."""
-        text = self.slurm("sdiag")
-        self.helper_calls += 1
-        return sum(
-            int(count) for count in re.findall(r"^\s+REQUEST_\w+\s*\(\s*\d+\) count:(\d+)", text, re.MULTILINE) or ["0"]
-        )
-
-    def scale(self, replicas: int) -> None:
-        self.kubectl("scale", "nodesets.slinky.slurm.net", SET, f"--replicas={replicas}")
-
-    def pods(self) -> list[Tree]:
-        selector = f"--selector=app.kubernetes.io/instance={SET}"
-        found: list[Tree] = json.loads(self.kubectl("get", "pods", selector, "--output=json"))["items"]
-        return found
-
-    def shown(self, condition: str) -> int:
-        return sum(
-            1 for pod in self.pods() if any(each["type"] == condition for each in pod["status"].get("conditions", ()))
-        )
-
-    def drained(self) -> int:
-        self.helper_calls += 1
-        return self.slurm("sinfo", "--noheader", "--Node", "--format=%T").count("drain")
-
-    def status(self) -> Tree:
-        found: Tree = json.loads(self.kubectl("get", "nodesets.slinky.slurm.net", SET, "--output=json"))
-        return dict(found.get("status", {}))
-
-    def slurm(self, *command: str) -> str:
-        return self.kubectl("exec", "slurm-controller-0", "--container=slurmctld", "--", *command)
-
-    def kubectl(self, *args: str) -> str:
-        return self.cluster.kubectl("--namespace=slurm", *args)
-
-    def stop(self, *, keep: bool) -> None:
-        self.playing.clear()
-        if not keep:
-            self.cluster.down(purge=True)
+    def rows(self) -> list[Row]:
+        found = []
+        for name, each in self.figures.items():
+            found += [
+                Row(f"{name}_s", round(each.seconds, 2), "s"),
+                Row(f"{name}_cpu_s", round(each.cpu, 2), "s"),
+                Row(f"{name}_writes", each.writes, "requests"),
+                Row(f"{name}_pod_writes", each.pod_writes, "requests"),
+                Row(f"{name}_requests", each.requests, "requests"),
+                Row(f"{name}_slurm_rpcs", each.slurm, "calls"),
+            ]
+        found += [Row(f"{name}_p95_s", round(value, 2), "s") for name, value in self.latencies.items()]
+        return [*found, Row("peak_rss_mb", round(self.stage.ground.peak_memory()), "MB")]
 
 
-def operator_pid(cluster: Cluster) -> int:
-    """The operator's process of this cluster, as the machine sees it."""
-    address = "--output=jsonpath={.items[0].status.containerStatuses[0].containerID}"
-    selector = "--selector=app.kubernetes.io/name=slurm-operator"
-    container = cluster.kubectl("--namespace=slinky", "get", "pods", selector, address).strip().partition("://")[2]
-    for path in Path("/proc").glob("[0-9]*/cgroup"):
-        try:
-            if container in path.read_text():
-                return int(path.parent.name)
-        except OSError:
-            continue
-    raise SystemExit("the operator's process was not found")
-
-
-def cpu_seconds(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / 100
-
-
-def peak_memory(pid: int) -> float:
-    text = Path(f"/proc/{pid}/status").read_text()
-    found = re.search(r"VmHWM:\s+(\d+) kB", text)
-    return int(found[1]) / 1024 if found else 0.0
-
-
-def show(rows: list[Row], workers: int) -> None:
-    values = {row.metric: row.value for row in rows}
-    table = Table(title=f"{workers} workers (in brackets: Slinky 1.2.1 with 1,000)")
-    for column in ("phase", "seconds", "operator CPU s", "writes", "Slurm calls"):
-        table.add_column(column, justify="left" if column == "phase" else "right")
-    for phase, (seconds, cpu, calls) in REFERENCE.items():
+def show(bench: Bench) -> None:
+    table = Table(title=f"{bench.workers} workers (in brackets: slurm-operator 1.2.1 with 1,000)")
+    columns = ("seconds", "p95 of one node", "operator CPU s", "writes", "to pods", "API requests", "Slurm calls")
+    table.add_column("phase")
+    for column in columns:
+        table.add_column(column, justify="right")
+    for phase, figures in bench.figures.items():
+        theirs = REFERENCE[phase]
         table.add_row(
             phase,
-            f"{values[f'{phase}_s']:.1f} ({seconds:.0f})",
-            f"{values[f'{phase}_cpu_s']:.1f} ({cpu:.1f})",
-            f"{values[f'{phase}_writes']:.0f}",
-            f"{values[f'{phase}_slurm_rpcs']:.0f} ({calls})",
+            f"{figures.seconds:.1f} ({theirs.seconds:.0f})",
+            f"{bench.latencies[phase]:.2f}" if phase in bench.latencies else "",
+            f"{figures.cpu:.2f} ({theirs.cpu:.1f})",
+            f"{figures.writes}",
+            f"{figures.pod_writes} ({theirs.pod_writes})",
+            f"{figures.requests} ({theirs.requests})",
+            f"{figures.slurm} ({theirs.slurm})",
         )
-    Console().print(table, f"peak memory of the operator: {values['peak_rss_mb']:.0f} MB (217)")
+    console = Console(width=140)
+    console.print(table)
+    console.print(f"peak memory of the operator: {bench.stage.ground.peak_memory():.0f} MB ({REFERENCE_MEMORY})")
+
+
+async def measure(ground: Ground, workers: int) -> list[Row]:
+    stage = Stage(ground)
+    async with stage.opened():
+        bench = Bench(stage, workers)
+        await bench.run()
+        show(bench)
+        return bench.rows()
 
 
 def main() -> None:
@@ -276,15 +217,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
     options = parser.parse_args()
-    bench = Bench(options.workers)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
+    ground = Ground(NAME, options.workers)
     try:
-        bench.prepare()
-        bench.run()
+        ground.up()
+        rows = asyncio.run(measure(ground, options.workers))
     finally:
-        bench.stop(keep=options.keep)
-    show(bench.rows, options.workers)
+        ground.down(keep=options.keep)
     if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(bench.rows), indent=2))
+        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
 
 
 if __name__ == "__main__":

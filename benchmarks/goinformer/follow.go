@@ -86,6 +86,8 @@ func measure(client kubernetes.Interface, namespace string, nodes bool, events i
 	for range 4 {
 		go work(queue)
 	}
+	var stall atomic.Int64
+	go watchScheduling(&stall)
 	factory.Start(ctx.Done())
 	if !cache.WaitForCacheSync(ctx.Done(), synced...) {
 		return fmt.Errorf("caches did not sync")
@@ -101,13 +103,26 @@ func measure(client kubernetes.Interface, namespace string, nodes bool, events i
 		<-done
 	}
 	return report(map[string]any{
-		"objects":      objects,
-		"sync_s":       syncSeconds,
-		"events_s":     time.Since(first).Seconds(),
-		"cpu_s":        cpuSeconds() - cpu,
-		"peak_rss_mb":  peakMegabytes(),
-		"changes_seen": changes.Load(),
+		"objects":        objects,
+		"sync_s":         syncSeconds,
+		"events_s":       time.Since(first).Seconds(),
+		"cpu_s":          cpuSeconds() - cpu,
+		"peak_rss_mb":    peakMegabytes(),
+		"changes_seen":   changes.Load(),
+		"worst_stall_ms": float64(stall.Load()) / 1e6,
 	})
+}
+
+// watchScheduling measures how late a goroutine wakes up, as the Python program does for its event loop.
+func watchScheduling(worst *atomic.Int64) {
+	const period = 20 * time.Millisecond
+	for {
+		started := time.Now()
+		time.Sleep(period)
+		if late := int64(time.Since(started) - period); late > worst.Load() {
+			worst.Store(late)
+		}
+	}
 }
 
 func work(queue workqueue.TypedRateLimitingInterface[string]) {

@@ -8,7 +8,6 @@ import asyncio
 import gc
 import logging
 import resource
-import ssl
 import time
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from kubeslurm.engine.controller import Controller
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.stall import StallMeter
 from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.connection import Client, Connection, connect
+from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.objects import key_of
 from kubeslurm.kube.wire import Wire
 
@@ -106,13 +105,6 @@ async def nothing(_key: Key) -> None:
     return
 
 
-def plain(url: str) -> Client:
-    """A client for a server without TLS."""
-    client = Client(base_url=url)
-    client.wire = Wire(ssl.create_default_context(), None)
-    return client
-
-
 async def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--server")
@@ -122,7 +114,7 @@ async def main() -> None:
     parser.add_argument("--events", type=int, required=True)
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    connection = Connection(plain(options.server) if options.server else connect(options.kubeconfig))
+    connection = Connection(Wire(options.server) if options.server else connect(options.kubeconfig))
     result = await follow(connection, options.namespace, options.nodes, options.events)
     print(msgspec.json.encode(result).decode(), flush=True)
     await connection.close()

@@ -1,0 +1,135 @@
+"""A running product as a stopwatch sees it: quick questions to the API server and to Slurm, waits on the answers."""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import httpx2
+from lightkube.config.client_adapter import ConnectionParams
+from lightkube.config.kubeconfig import KubeConfig
+
+from kubeslurm.local.cluster import Cluster
+
+Tree = dict[str, Any]
+# Often enough that what is measured is the product, seldom enough that it has the machine to itself.
+PAUSE = 0.02
+MARK = "-- said --"
+SLINKY = "/apis/slinky.slurm.net/v1beta1"
+
+
+def until(done: Callable[[], bool], within: float = 120.0) -> None:
+    """Waits for it; fails when it does not come to pass."""
+    end = time.monotonic() + within
+    while not done():
+        assert time.monotonic() < end, f"it does not come to pass within {within:.0f} s"
+        time.sleep(PAUSE)
+
+
+class Api:
+    """The API server over one open connection: starting a kubectl would take longer than what is measured."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = KubeConfig.from_file(kubeconfig).get()
+        assert config is not None, f"{kubeconfig} has no current context"
+        self._http = httpx2.Client(**ConnectionParams().httpx_params(config))
+
+    def find(self, path: str) -> Tree | None:
+        answer = self._http.get(path)
+        return None if answer.status_code == 404 else self._body(answer)
+
+    def get(self, path: str) -> Tree:
+        return self._body(self._http.get(path))
+
+    def text(self, path: str) -> str:
+        return self._http.get(path).raise_for_status().text
+
+    def patch(self, path: str, change: Tree) -> None:
+        headers = {"Content-Type": "application/merge-patch+json"}
+        self._body(self._http.patch(path, content=json.dumps(change), headers=headers))
+
+    def delete(self, path: str, grace: int | None = None) -> None:
+        options = {} if grace is None else {"gracePeriodSeconds": str(grace)}
+        self._body(self._http.delete(path, params=options))
+
+    def close(self) -> None:
+        self._http.close()
+
+    def _body(self, answer: httpx2.Response) -> Tree:
+        body: Tree = answer.raise_for_status().json()
+        return body
+
+
+class Shell:
+    """A shell in the slurmctld container that stays open from one question to the next."""
+
+    def __init__(self, cluster: Cluster, namespace: str, pod: str) -> None:
+        self._command = cluster.kubectl_command(
+            f"--namespace={namespace}", "exec", "--stdin", pod, "--container=slurmctld", "--", "sh"
+        )
+        self._process: subprocess.Popen[str] | None = None
+
+    def ask(self, command: str) -> str:
+        """What a command prints; empty when there is no slurmctld container to run it in."""
+        if self._process is None:
+            pipe = subprocess.PIPE
+            self._process = subprocess.Popen(
+                self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+            )
+        said: list[str] = []
+        try:
+            assert self._process.stdin is not None
+            assert self._process.stdout is not None
+            self._process.stdin.write(f"{command} 2>/dev/null; echo '{MARK}'\n")
+            self._process.stdin.flush()
+            for line in self._process.stdout:
+                if line.strip() == MARK:
+                    return "".join(said)
+                said.append(line)
+        except BrokenPipeError:
+            pass
+        self.close()
+        return ""
+
+    def close(self) -> None:
+        """Ends the shell; the next question opens another."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.communicate()
+            self._process = None
+
+
+class Site:
+    """One Slurm cluster."""
+
+    def __init__(self, cluster: Cluster, api: Api, namespace: str, name: str) -> None:
+        self.cluster = cluster
+        self.api = api
+        self.namespace = namespace
+        self.name = name
+        self.controller = f"{SLINKY}/namespaces/{namespace}/controllers/{name}"
+        self.nodeset = f"{SLINKY}/namespaces/{namespace}/nodesets/{name}-worker-worker"
+        self.pods = f"/api/v1/namespaces/{namespace}/pods"
+        self.shell = Shell(cluster, namespace, f"{name}-controller-0")
+
+    def states(self) -> dict[str, str]:
+        """The state of every Slurm node by name."""
+        lines = self.shell.ask("sinfo --noheader --Node --format='%N %T'").splitlines()
+        return dict(line.split(None, 1) for line in lines if len(line.split()) == 2)
+
+    def idle(self, count: int) -> bool:
+        """Whether Slurm has that many nodes, all of them idle."""
+        found = self.states()
+        return len(found) == count and set(found.values()) == {"idle"}
+
+    def workers(self) -> dict[str, Tree]:
+        """The worker pods by their Slurm node name."""
+        found = self.api.get(f"{self.pods}?labelSelector=app.kubernetes.io/name=slurmd")["items"]
+        return {pod["spec"]["hostname"]: pod for pod in found}
+
+    def run_in(self, pod: str, container: str, *command: str) -> str:
+        """What a command prints in any container."""
+        where = (f"--namespace={self.namespace}", "exec", pod, f"--container={container}", "--")
+        return self.cluster.kubectl(*where, *command)
