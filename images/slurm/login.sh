@@ -50,7 +50,7 @@ watch_directory() {
         unset "told[$domain]"
       fi
     done
-    pause 15
+    pause 5
   done
 }
 

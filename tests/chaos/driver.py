@@ -1,15 +1,33 @@
 """Random acts of users, admins and machines on a real cluster, and what must hold whatever happens."""
 
 import itertools
+import os
 import random
+import secrets
 import time
 from collections.abc import Callable
 
-from tests.support.nodeset import RESTAPI, Fate, Workers
+import pytest
+
+from kubeslurm.slurm import hostlist
+from tests.support.nodeset import OVER, RESTAPI, Fate, Workers
 from tests.support.slurm import Slurm, wait_for
 
 MOST = 3
-OVER = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "BOOT_FAIL", "PREEMPTED", "OUT_OF_MEMORY")
+REPLICAS = 2
+# A job that is younger than this when its slurmd is lost may go unnoticed: clocks of two machines cannot tell.
+OLD_ENOUGH = 8
+CORDON = "nodeset.slinky.slurm.net/pod-cordon"
+
+
+def chosen_seed(capsys: pytest.CaptureFixture[str]) -> int:
+    """The seed that was asked for, or another one; printed at once and with a failure: it repeats the run."""
+    seed = int(os.environ.get("KUBESLURM_CHAOS_SEED") or secrets.randbelow(10**6))
+    text = f"KUBESLURM_CHAOS_SEED={seed}"
+    print(text)  # noqa: T201
+    with capsys.disabled():
+        print(text)  # noqa: T201
+    return seed
 
 
 class Driver:
@@ -19,9 +37,9 @@ class Driver:
         self.random = random.Random(seed)  # noqa: S311
         self.slurm = slurm
         self.workers = Workers(slurm)
-        self.replicas = 2
         self.weights = itertools.count(1000 + seed % 1000)
-        self.jobs: dict[int, int] = {}  # job -> restarts that this driver has to answer for
+        self.jobs: dict[int, Fate | None] = {}  # what is known of each; Slurm forgets a job some minutes after its end
+        self.excused: dict[int, int] = {}  # restarts that this driver has to answer for
         self.log: list[str] = []
 
     def run(self, seconds: float) -> None:
@@ -30,12 +48,16 @@ class Driver:
             self.submit,
             self.submit,
             self.submit,
+            self.submit,
+            self.scale,
             self.scale,
             self.update,
             self.cordon,
             self.uncordon,
+            self.uncordon,
             self.kill_operator,
             self.slurmrestd_away,
+            self.slurmrestd_back,
             self.slurmrestd_back,
             self.admin_drain,
             self.admin_resume,
@@ -44,52 +66,67 @@ class Driver:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             act = self.random.choice(acts)
-            self.log.append(act.__name__)
+            self.say(act.__name__)
             act()
             self.check()
-            time.sleep(self.random.uniform(0, 2))
         self.rest()
 
     def rest(self) -> None:
         """Nobody disturbs any more: then all is as declared, and every job has had its end."""
+        self.say("rest")
         self.slurmrestd_back()
         for host in self.hosts():
             self.slurm.cluster.kubectl("uncordon", host)
-        for node in self.drained_by_admin():
-            self.slurm.run("scontrol", "update", f"nodename={node}", "state=resume", check=False)
-        self.replicas = 2
-        self.workers.scale(2)
-        wait_for("all jobs to end", self.all_over, within=300, every=1)
-        self.check()
-        self.workers.wait_until_idle(2, within=180)
-        wait_for("one revision", lambda: self.workers.status().get("updatedReplicas") == 2)
+        self.workers.scale(REPLICAS)
+        wait_for("all jobs to end", self.all_over, within=240, every=0.5)
+        wait_for("all workers to be idle again, and no other", self.has_converged, within=180, every=0.5)
+        lost = [job for job, fate in self.jobs.items() if fate is None or fate.state != "COMPLETED"]
+        assert not lost, self.story(f"jobs {lost} did not complete")
+
+    def has_converged(self) -> bool:
+        """As many workers as declared, all of one revision, none drained, and no ghost of another."""
+        self.admin_resume()
+        pods, status = self.workers.pods(), self.workers.status()
+        cordoned = [pod for pod in pods.values() if CORDON in pod["metadata"].get("annotations", {})]
+        return (
+            list(self.slurm.nodes().values()) == ["idle"] * REPLICAS
+            and len(pods) == REPLICAS
+            and not cordoned
+            and status.get("updatedReplicas") == REPLICAS
+        )
 
     def check(self) -> None:
-        """No job was restarted or lost, unless this driver took its worker away."""
-        for job, excused in self.jobs.items():
-            fate = self.fate(job)
-            if fate is not None:
-                assert fate.restarts <= excused, f"job {job} was restarted {fate.restarts} times: {self.log}"
-                assert fate.state not in set(OVER) - {"COMPLETED"}, f"job {job} is {fate.state}: {self.log}"
+        """No job was restarted, replaced or lost, unless this driver took its worker away."""
+        for job, fate in self.workers.fates().items():
+            if job not in self.jobs:
+                continue
+            known = self.jobs[job]
+            same = known is None or known.sluid == fate.sluid or fate.restarts > known.restarts
+            assert same, self.story(f"job {job} is another one now")
+            self.jobs[job] = fate
+            excused = self.excused[job]
+            assert fate.restarts <= excused, self.story(f"job {job} was restarted {fate.restarts} times, not {excused}")
+            assert fate.state not in OVER - {"COMPLETED"}, self.story(f"job {job} is {fate.state}")
 
     def all_over(self) -> bool:
-        return all((fate := self.fate(job)) is not None and fate.state in OVER for job in self.jobs)
-
-    def fate(self, job: int) -> Fate | None:
-        """What became of a job; None while slurmctld cannot tell."""
-        text = self.slurm.run("scontrol", "show", "job", str(job), check=False)
-        fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
-        if "JobState" not in fields:
-            return None
-        return Fate(fields["JobState"], int(fields["Restarts"]), fields.get("NodeList", ""))
+        self.admin_resume()
+        self.check()
+        for job, fate in self.jobs.items():
+            if fate is not None and fate.restarts and fate.state == "PENDING":
+                # Slurm holds a requeued job back for two minutes.
+                self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now", check=False)
+        return all(fate is not None and fate.state in OVER for fate in self.jobs.values())
 
     def submit(self) -> None:
-        seconds, nodes = self.random.randint(2, 10), self.random.randint(1, 2)
-        self.jobs[self.slurm.submit(f"srun sleep {seconds}", f"--nodes={nodes}")] = 0
+        seconds, nodes = self.random.randint(2, 15), self.random.randint(1, 2)
+        job = self.slurm.submit(f"srun sleep {seconds}", f"--nodes={nodes}")
+        self.jobs[job], self.excused[job] = None, 0
+        self.say(f"  job {job}: {seconds} s on {nodes}")
 
     def scale(self) -> None:
-        self.replicas = self.random.randint(0, MOST)
-        self.workers.scale(self.replicas)
+        replicas = self.random.randint(0, MOST)
+        self.say(f"  to {replicas}")
+        self.workers.scale(replicas)
 
     def update(self) -> None:
         self.workers.change({"extraConf": f"Weight={next(self.weights)}"})
@@ -112,27 +149,45 @@ class Driver:
     def admin_drain(self) -> None:
         if nodes := [node for node, state in self.slurm.nodes().items() if state in ("idle", "mixed", "allocated")]:
             node = self.random.choice(nodes)
+            self.say(f"  {node}")
             self.slurm.run("scontrol", "update", f"nodename={node}", "state=drain", "reason=chaos", check=False)
 
     def admin_resume(self) -> None:
-        for node in self.drained_by_admin():
+        text = self.slurm.run("sinfo", "--noheader", "--Node", "--format=%N|%E", check=False)
+        pairs = [line.split("|", 1) for line in text.splitlines() if "|" in line]
+        for node in [node for node, reason in pairs if reason == "chaos"]:
             self.slurm.run("scontrol", "update", f"nodename={node}", "state=resume", check=False)
 
     def lose_pod(self) -> None:
         """Takes a worker away without a word, and answers for its jobs."""
         pods = self.workers.pods()
-        if not pods:
+        candidates = [
+            node for node in sorted(pods) if all(self.workers.age(job) >= OLD_ENOUGH for job in self.on(node))
+        ]
+        if not candidates:
             return
-        node = self.random.choice(sorted(pods))
+        node = self.random.choice(candidates)
+        self.say(f"  {node}")
         for job in self.jobs:
-            self.jobs[job] += 1  # whichever job was there, or was just being started there
+            self.excused[job] += 1  # whichever job was there, or was just being started there
         name = pods[node]["metadata"]["name"]
         self.slurm.kubectl("delete", "pod", name, "--grace-period=0", "--force", "--wait=false", check=False)
 
-    def drained_by_admin(self) -> list[str]:
-        text = self.slurm.run("sinfo", "--noheader", "--Node", "--format=%N|%E", check=False)
-        pairs = [line.split("|", 1) for line in text.splitlines() if "|" in line]
-        return [node for node, reason in pairs if reason == "chaos"]
+    def on(self, node: str) -> list[int]:
+        """The jobs that run on a node."""
+        fates = self.workers.fates()
+        return [
+            job
+            for job in self.jobs
+            if job in fates and fates[job].state == "RUNNING" and node in hostlist.expand(fates[job].nodes)
+        ]
 
     def hosts(self) -> list[str]:
         return self.slurm.cluster.kubectl("get", "nodes", "--output=name").replace("node/", "").split()
+
+    def say(self, text: str) -> None:
+        self.log.append(f"{time.strftime('%H:%M:%S', time.gmtime())} {text}")
+
+    def story(self, end: str) -> str:
+        """What happened until then, for whoever must find out why."""
+        return "\n".join([*self.log[-60:], end])

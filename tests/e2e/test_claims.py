@@ -3,11 +3,10 @@
 import json
 import subprocess
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
-from tests.support.nodeset import NODESET, Workers
+from tests.support.nodeset import Workers
 from tests.support.slurm import Slurm, wait_for
 
 CLAIM = "scratch-disks-0"
@@ -20,20 +19,17 @@ TEMPLATE = {
 @pytest.fixture
 def disks(slurm: Slurm) -> Iterator[Workers]:
     """A NodeSet whose worker has a disk of its own, which goes when the NodeSet shrinks."""
-    tree: dict[str, Any] = slurm.get(NODESET, Workers(slurm).name)
-    pod = tree["spec"]["template"].get("spec", {}) | {"hostname": "disk-"}
-    spec = tree["spec"] | {
-        "replicas": 1,
-        "oversubscribeNode": True,
-        "template": tree["spec"]["template"] | {"spec": pod},
-        "volumeClaimTemplates": [TEMPLATE],
-        "persistentVolumeClaimRetentionPolicy": {"whenScaled": "Delete"},
-    }
-    wanted = {"apiVersion": tree["apiVersion"], "kind": tree["kind"], "metadata": {"name": "disks"}, "spec": spec}
-    slurm.kubectl("apply", "--filename=-", stdin=json.dumps(wanted))
+    found = Workers.create(
+        slurm,
+        "disks",
+        "disk-",
+        oversubscribeNode=True,
+        volumeClaimTemplates=[TEMPLATE],
+        persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
+    )
     wait_for("the worker", lambda: slurm.nodes().get("disk-0") == "idle", within=90)
-    yield Workers(slurm, "disks")
-    slurm.kubectl("delete", NODESET, "disks", "--wait=true")
+    yield found
+    found.delete()
     slurm.kubectl("delete", "persistentvolumeclaim", CLAIM, "--ignore-not-found")
 
 
@@ -41,6 +37,18 @@ def test_a_workers_claim_goes_when_its_nodeset_shrinks(disks: Workers) -> None:
     assert disks.slurm.find("persistentvolumeclaim", CLAIM)
     disks.scale(0)
     wait_for("the claim to be gone", lambda: disks.slurm.find("persistentvolumeclaim", CLAIM) is None)
+
+
+def test_a_claim_outlives_a_cordoned_pod_and_a_deleted_nodeset(disks: Workers) -> None:
+    """It goes only when the NodeSet shrinks, as its policy says."""
+    uid = disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"]["uid"]
+    disks.slurm.kubectl("annotate", "pod", "disks-0", "nodeset.slinky.slurm.net/pod-cordon=true")
+    wait_for("the drain", lambda: disks.slurm.nodes().get("disk-0") == "drained")
+    disks.slurm.kubectl("delete", "pod", "disks-0", "--grace-period=1", "--wait=true")
+    wait_for("the worker", lambda: disks.slurm.nodes().get("disk-0") == "idle", within=90)
+    assert disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"]["uid"] == uid
+    disks.slurm.kubectl("delete", "nodesets.slinky.slurm.net", "disks", "--wait=true", "--timeout=90s")
+    assert disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"].get("deletionTimestamp") is None
 
 
 def test_backups_need_a_claim_that_can_be_shared(slurm: Slurm) -> None:

@@ -12,10 +12,10 @@ from tests.support.slurm import Slurm, wait_for
 def workers(slurm: Slurm) -> Iterator[Workers]:
     found = Workers(slurm)
     yield found
-    for pod in found.pods().values():
-        kubectl(found, "uncordon", node_of(pod))
-        kubectl(found, "taint", "node", node_of(pod), "repair-", check=False)
-        kubectl(found, "annotate", "node", node_of(pod), "nodeset.slinky.slurm.net/node-cordon-reason-", check=False)
+    for host in kubectl(found, "get", "nodes", "--output=name").split():
+        kubectl(found, "uncordon", host)
+        kubectl(found, "taint", host, "repair-", check=False)
+        kubectl(found, "annotate", host, "nodeset.slinky.slurm.net/node-cordon-reason-", check=False)
     found.wait_until_idle(2)
 
 
@@ -24,60 +24,59 @@ def kubectl(workers: Workers, *args: str, check: bool = True) -> str:
 
 
 def test_cordon_drains_and_uncordon_resumes(workers: Workers) -> None:
-    host = node_of(workers.pods()["worker-0"])
+    host = node_of(workers.pod("worker-0"))
     job = workers.run_job(6, "--nodelist=worker-0")
     kubectl(workers, "cordon", host)
-    wait_for("the drain", lambda: workers.slurm.nodes()["worker-0"] == "draining")
-    assert f"Node ({host}) was cordoned" in workers.reasons()["worker-0"]
-    assert workers.slurm.nodes()["worker-1"] == "idle"
+    wait_for("the drain", lambda: workers.slurm.nodes().get("worker-0") == "draining")
+    assert f"Node ({host}) was cordoned" in workers.reasons().get("worker-0", "")
+    assert workers.slurm.nodes().get("worker-1") == "idle"
     workers.unharmed(job)
     kubectl(workers, "uncordon", host)
     workers.wait_until_idle(2)
 
 
 def test_the_reason_on_the_node_reaches_slurm(workers: Workers) -> None:
-    host = node_of(workers.pods()["worker-0"])
+    host = node_of(workers.pod("worker-0"))
     kubectl(workers, "annotate", "node", host, "nodeset.slinky.slurm.net/node-cordon-reason=new fan on Monday")
     kubectl(workers, "cordon", host)
-    wait_for("the reason", lambda: workers.reasons()["worker-0"] == "slurm-operator: new fan on Monday")
+    wait_for("the reason", lambda: workers.reasons().get("worker-0") == "slurm-operator: new fan on Monday")
 
 
 def test_a_taint_that_workers_do_not_tolerate_drains(workers: Workers) -> None:
-    host = node_of(workers.pods()["worker-1"])
+    host = node_of(workers.pod("worker-1"))
     kubectl(workers, "taint", "node", host, "repair=now:NoSchedule")
-    wait_for("the drain", lambda: workers.slurm.nodes()["worker-1"] == "drained")
+    wait_for("the drain", lambda: workers.slurm.nodes().get("worker-1") == "drained")
     kubectl(workers, "taint", "node", host, "repair-")
     workers.wait_until_idle(2)
 
 
 def test_an_admins_drain_is_shown_on_the_pod_and_survives_everything(workers: Workers) -> None:
-    host = node_of(workers.pods()["worker-0"])
+    host = node_of(workers.pod("worker-0"))
     try:
         workers.slurm.run("scontrol", "update", "nodename=worker-0", "state=drain", "reason=bad fan")
-        wait_for("the pod condition", lambda: "Drain" in states_of(workers.pods()["worker-0"]))
+        wait_for("the pod condition", lambda: "Drain" in states_of(workers.pod("worker-0")))
         condition = next(
-            each for each in workers.pods()["worker-0"]["status"]["conditions"] if each["type"] == "SlurmNodeStateDrain"
+            each for each in workers.pod("worker-0")["status"]["conditions"] if each["type"] == "SlurmNodeStateDrain"
         )
         assert condition["message"] == "bad fan"
         kubectl(workers, "cordon", host)
         workers.kill_operator()
-        pods = workers.pods
-        wait_for("the cordon to be seen", lambda: _is_cordoned(pods()["worker-0"]), within=90)
+        wait_for("the cordon to be seen", lambda: _is_cordoned(workers.pod("worker-0")), within=90)
         kubectl(workers, "uncordon", host)
-        wait_for("the uncordon to be seen", lambda: not _is_cordoned(pods()["worker-0"]))
-        assert (workers.slurm.nodes()["worker-0"], workers.reasons()["worker-0"]) == ("drained", "bad fan")
+        wait_for("the uncordon to be seen", lambda: not _is_cordoned(workers.pod("worker-0")))
+        assert (workers.slurm.nodes().get("worker-0"), workers.reasons().get("worker-0")) == ("drained", "bad fan")
     finally:
         workers.slurm.run("scontrol", "update", "nodename=worker-0", "state=resume")
 
 
 def test_a_users_cordon_of_one_pod_holds(workers: Workers) -> None:
     cordon = "nodeset.slinky.slurm.net/pod-cordon"
-    pod = workers.pods()["worker-0"]["metadata"]["name"]
+    pod = workers.pod("worker-0")["metadata"]["name"]
     workers.slurm.kubectl("annotate", "pod", pod, f"{cordon}=true")
-    wait_for("the drain", lambda: workers.slurm.nodes()["worker-0"] == "drained")
+    wait_for("the drain", lambda: workers.slurm.nodes().get("worker-0") == "drained")
     workers.scale(3)
     wait_for("a third worker", lambda: workers.slurm.nodes().get("worker-2") == "idle")
-    assert workers.slurm.nodes()["worker-0"] == "drained"
+    assert workers.slurm.nodes().get("worker-0") == "drained"
     workers.slurm.kubectl("annotate", "pod", pod, f"{cordon}-")
     workers.slurm.wait_until_idle(3)
     workers.scale(2)

@@ -20,9 +20,3 @@ def test_every_object_says_that_it_is_as_wanted(slurm: Slurm) -> None:
         conditions = slurm.conditions(kind, name)
         assert conditions["Ready"]["status"] == "True"
         assert conditions["Degraded"]["status"] == "False"
-
-
-def test_slurmctld_serves_metrics(slurm: Slurm) -> None:
-    address = slurm.get("pod", "slurm-controller-0")["status"]["podIP"]
-    answer = slurm.cluster.fabric_exec(["curl", "--silent", "--fail", f"http://{address}:6817/metrics/nodes"])
-    assert "slurm_nodes" in answer.stdout

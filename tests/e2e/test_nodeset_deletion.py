@@ -1,8 +1,6 @@
 """Deleting a NodeSet drains its workers first, however the deletion is asked for."""
 
-import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -16,22 +14,10 @@ def second(slurm: Slurm) -> Iterator[Workers]:
     first = Workers(slurm)
     first.scale(1)
     first.wait_until_idle(1)
-    tree: dict[str, Any] = slurm.get(NODESET, first.name)
-    spec = tree["spec"] | {"replicas": 1}
-    spec["template"] = tree["spec"]["template"] | {
-        "spec": tree["spec"]["template"].get("spec", {}) | {"hostname": "extra-"}
-    }
-    wanted = {
-        "apiVersion": tree["apiVersion"],
-        "kind": tree["kind"],
-        "metadata": {"name": "extra", "namespace": slurm.namespace},
-        "spec": spec,
-    }
-    slurm.kubectl("apply", "--filename=-", stdin=json.dumps(wanted))
-    found = Workers(slurm, "extra")
+    found = Workers.create(slurm, "extra", "extra-")
     wait_for("the extra worker", lambda: slurm.nodes().get("extra-0") == "idle", within=90)
     yield found
-    slurm.kubectl("delete", NODESET, "extra", "--ignore-not-found", "--wait=true")
+    found.delete()
     first.scale(2)
     first.wait_until_idle(2)
 

@@ -43,10 +43,10 @@ def test_a_busy_worker_is_drained_once_and_replaced_after_its_job(workers: Worke
     wait_for(
         "the idle one to be replaced", lambda: workers.uids().get("worker-0", before["worker-0"]) != before["worker-0"]
     )
-    wait_for("the busy one to drain", lambda: workers.slurm.nodes()["worker-1"] == "draining")
+    wait_for("the busy one to drain", lambda: workers.slurm.nodes().get("worker-1") == "draining")
     states = set()
     while workers.fate(job).state == "RUNNING":
-        states.add(workers.slurm.nodes()["worker-1"])
+        states.add(workers.slurm.nodes().get("worker-1", "draining"))
     assert states <= {"draining", "drained"}
     workers.unharmed(job)
     wait_for("all to be replaced", lambda: all_replaced(workers, before))
@@ -93,7 +93,7 @@ def test_an_operator_killed_in_the_middle_of_an_update_finishes_it(workers: Work
     before = workers.uids()
     job = workers.run_job(10, "--nodelist=worker-1")
     update(workers)
-    wait_for("the busy one to drain", lambda: workers.slurm.nodes()["worker-1"] == "draining", within=90)
+    wait_for("the busy one to drain", lambda: workers.slurm.nodes().get("worker-1") == "draining", within=90)
     workers.kill_operator()
     workers.unharmed(job)
     wait_for("all to be replaced", lambda: all_replaced(workers, before), within=120)

@@ -1,11 +1,24 @@
 """Workers come and go with the number of replicas, and never under a running job."""
 
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from tests.support.nodeset import Workers, is_protected
+from tests.support.nodeset import NAME, Workers, is_protected
 from tests.support.slurm import Slurm, wait_for
+
+# Needs no metrics to see that there is one worker too few.
+AUTOSCALER = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "workers"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "NodeSet", "name": NAME},
+        "minReplicas": 3,
+        "maxReplicas": 3,
+    },
+}
 
 
 @pytest.fixture
@@ -43,7 +56,7 @@ def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None
 
 def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
     job = workers.run_job(6, "--nodelist=worker-1")
-    wait_for("the pod to show the job", lambda: is_protected(workers.pods()["worker-1"]))
+    wait_for("the pod to show the job", lambda: is_protected(workers.pod("worker-1")))
     workers.scale(1)
     wait_for("the idle worker to be gone", lambda: set(workers.pods()) == {"worker-1"})
     workers.unharmed(job)
@@ -92,3 +105,10 @@ def test_an_autoscaler_can_read_and_write_the_scale(workers: Workers) -> None:
     text = workers.slurm.kubectl("get", "--raw", path)
     assert '"replicas":2' in text
     assert "app.kubernetes.io/name=slurmd" in text
+    kind, name = "horizontalpodautoscaler", "workers"
+    workers.slurm.kubectl("apply", "--filename=-", stdin=json.dumps(AUTOSCALER))
+    try:
+        wait_for("the third worker", lambda: workers.slurm.nodes().get("worker-2") == "idle", within=90)
+        assert workers.slurm.conditions(kind, name)["AbleToScale"]["status"] == "True"
+    finally:
+        workers.slurm.kubectl("delete", kind, name)

@@ -1,9 +1,14 @@
 """slurmctld comes back with its state after its process or its pod is lost."""
 
+import pytest
+
 from tests.support.slurm import Slurm, wait_for
 
 # slurmctld writes job state at most every five seconds; what is older survives even SIGKILL.
 SAVED = 7
+# How an administrator says that a machine is switched off for certain.
+OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=gone:NoExecute"
+KILL = "kill -9 $(cat /run/slurmctld.pid 2>/dev/null || pidof slurmctld)"
 
 
 def started(slurm: Slurm) -> str:
@@ -28,7 +33,17 @@ def _seconds(text: str) -> int:
 def test_a_killed_slurmctld_comes_back_with_its_jobs(slurm: Slurm) -> None:
     job = saved_job(slurm)
     before = started(slurm)
-    slurm.run("sh", "-c", "kill -9 $(cat /run/slurmctld.pid 2>/dev/null || pidof slurmctld)")
+    slurm.run("sh", "-c", KILL)
+    wait_for("slurmctld to be back", lambda: (now := started(slurm)) != "" and now != before)
+    slurm.wait_for_job(job, "RUNNING")
+
+
+def test_a_first_boot_that_was_cut_short_does_not_end_in_a_crash_loop(slurm: Slurm) -> None:
+    assert slurm.config("AccountingStorageType") == "accounting_storage/slurmdbd"
+    job = saved_job(slurm)
+    before, state = started(slurm), slurm.config("StateSaveLocation")
+    # With a database slurmctld does not start without this file, which it writes only some time after its first start.
+    slurm.run("sh", "-c", f"rm -f {state}/assoc_usage*; {KILL}")
     wait_for("slurmctld to be back", lambda: (now := started(slurm)) != "" and now != before)
     slurm.wait_for_job(job, "RUNNING")
 
@@ -49,7 +64,8 @@ def test_a_job_goes_on_while_slurmctld_is_away(slurm: Slurm) -> None:
     slurm.wait_for_job(job, "COMPLETED", within=90)
 
 
-def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm) -> None:
+@pytest.mark.parametrize("sign", ["deleted", "out of service"])
+def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm, sign: str) -> None:
     job = saved_job(slurm)
     place = slurm.get("pod", "slurm-controller-0")["spec"]["nodeName"]
     hosts = {
@@ -57,7 +73,10 @@ def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm) -> None:
     }
     slurm.cluster.node(place).kill()
     try:
-        slurm.cluster.kubectl("delete", "node", place)
+        if sign == "deleted":
+            slurm.cluster.kubectl("delete", "node", place)
+        else:
+            slurm.cluster.kubectl("taint", "node", place, OUT_OF_SERVICE)
         wait_for(
             "slurmctld on another node",
             lambda: (
@@ -68,6 +87,7 @@ def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm) -> None:
         if place not in hosts:
             slurm.wait_for_job(job, "RUNNING")
     finally:
+        slurm.cluster.kubectl("taint", "node", place, f"{OUT_OF_SERVICE}-", check=False)
         slurm.cluster.node(place).start()
     slurm.run("scancel", str(job), check=False)
     slurm.wait_until_idle(2, within=180)

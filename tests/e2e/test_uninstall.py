@@ -1,6 +1,7 @@
 """`helm uninstall` of a Slurm cluster leaves nothing but what retention says."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import msgspec
 import pytest
@@ -9,6 +10,7 @@ from kubeslurm.cli import helm, releases
 from kubeslurm.cli.helm import Release
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
+from tests.support.nodeset import OPERATOR_SELECTOR, Workers
 from tests.support.slurm import Slurm, wait_for
 
 NAMESPACE = "second"
@@ -41,12 +43,42 @@ def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Product) -
     assert claims == ["persistentvolumeclaim/statesave-slurm-two-controller-0"]
 
 
-def test_the_state_comes_back_with_the_cluster(second: Slurm, product: Product) -> None:
+def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second: Slurm, product: Product) -> None:
     before = second.submit("true")
     second.wait_for_job(before, "COMPLETED")
-    helm.uninstall(product.access, "slurm-two", NAMESPACE)
-    wait_for("everything to be gone", lambda: not left(second), within=120)
+    try:
+        helm.uninstall(product.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
+        helm.uninstall(product.access, "slurm-two", NAMESPACE)
+        wait_for("everything to be gone", lambda: not left(second), within=120)
+    finally:
+        helm.install(product.access, releases.operator(product.tags), wait=True)
     base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
     helm.install(product.access, msgspec.structs.replace(base, name="slurm-two", namespace=NAMESPACE))
     second.wait_until_idle(1, within=120)
     assert second.submit("true") > before
+
+
+def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, product: Product) -> None:
+    workers = Workers(second, "slurm-two-worker-worker")
+    job = workers.run_job(600)
+    uids = workers.uids()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        removing = pool.submit(helm.uninstall, product.access, "slurm-two", NAMESPACE)
+        # Helm deletes the keys first, and slurmctld's answers can be had only with one of them.
+        wait_for("the key to be gone", lambda: not second.find("secret", "slurm-two-auth-jwt"))
+        wait_for("the drain", lambda: "drain" in second.nodes().get("worker-0", "") or None)
+        workers.kill_operator()
+        wait_for("another operator to lead", lambda: leads(second) or None)
+        assert workers.uids() == uids
+        assert second.job_state(job) == "RUNNING"
+        second.run("scancel", str(job))
+        wait_for("everything to be gone", lambda: not left(second), within=120)
+        removing.result(timeout=60)
+
+
+def leads(slurm: Slurm) -> bool:
+    """Whether the one operator there is holds the Lease."""
+    found = slurm.cluster.kubectl("--namespace=slinky", "get", "pods", OPERATOR_SELECTOR, "--output=name").split()
+    path = "--output=jsonpath={.spec.holderIdentity}"
+    holder = slurm.cluster.kubectl("--namespace=slinky", "get", "lease", "slurm-operator", path)
+    return len(found) == 1 and holder.startswith(found[0].removeprefix("pod/"))

@@ -66,6 +66,29 @@ def test_a_node_that_dies_and_returns(workers: Workers) -> None:
     workers.wait_until_idle(2, within=180)
 
 
+def test_a_kubelet_that_is_away_costs_no_job(workers: Workers) -> None:
+    """Kubernetes gives the node up; slurmd lives on, and nothing may evict it."""
+    cluster = workers.slurm.cluster
+    pod = workers.pod("worker-1")
+    job = workers.run_job(75, "--nodes=2")
+    kubelet = cluster.exec_in_node(node_of(pod), ["pidof", "kubelet"]).stdout.split()
+    cluster.exec_in_node(node_of(pod), ["kill", "-STOP", *kubelet])
+    try:
+        wait_for("the node to be given up", lambda: is_unreachable(workers, node_of(pod)), within=120)
+        workers.unharmed(job)
+        assert workers.uid("worker-1") == pod["metadata"]["uid"]
+    finally:
+        cluster.exec_in_node(node_of(pod), ["kill", "-CONT", *kubelet])
+    wait_for("the node to be back", lambda: not is_unreachable(workers, node_of(pod)), within=120)
+    workers.wait_until_idle(2)
+    assert workers.uid("worker-1") == pod["metadata"]["uid"]
+
+
+def is_unreachable(workers: Workers, host: str) -> bool:
+    taints = workers.slurm.get("node", host)["spec"].get("taints", [])
+    return any(taint["key"] == "node.kubernetes.io/unreachable" for taint in taints)
+
+
 def kill_slurmd(workers: Workers, node: str) -> None:
     """The whole container, as the kernel would end it when memory runs out."""
     pod = workers.pods()[node]

@@ -1,12 +1,13 @@
 """Writes to a real API server: left out when nothing would change, repaired when someone else changed something."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from kubeslurm.api.crds import crds, to_yaml
-from kubeslurm.api.kinds import CONFIGMAP, CRD, DEPLOYMENT, EVENT, POD, TOKEN, Kind
+from kubeslurm.api.kinds import CONFIGMAP, CRD, DEPLOYMENT, EVENT, NAMESPACE, POD, TOKEN, Kind
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.views import Deployment
 from kubeslurm.engine.key import Key
@@ -14,7 +15,7 @@ from kubeslurm.kube import metrics
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.connection import Connection
-from kubeslurm.kube.errors import AlreadyExists, Conflict, Invalid, NotFound
+from kubeslurm.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Terminating
 from kubeslurm.kube.events import Events
 from kubeslurm.local.cluster import Cluster
 from tests.support.follow import Follower, following
@@ -259,3 +260,30 @@ async def test_a_kind_that_is_not_served_is_not_found(other: Kube, namespace: st
                 "metadata": {"namespace": namespace, "name": "x"},
             }
         )
+
+
+async def test_a_namespace_that_is_being_deleted_is_asked_once_and_not_for_every_object(
+    connection: Connection, other: Kube
+) -> None:
+    name = "going-away"
+    await other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    held = {"name": "held", "namespace": name, "finalizers": ["example.org/hold"]}
+    await other.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})
+    await other.delete(NAMESPACE, Key("", name))
+    before = requests("create", CONFIGMAP) + requests("apply", CONFIGMAP)
+    for number in range(20):
+        tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"new-{number}", "namespace": name}}
+        with pytest.raises(Terminating):
+            await (other.create(tree) if number % 2 else other.apply(tree))
+    assert requests("create", CONFIGMAP) + requests("apply", CONFIGMAP) == before + 1
+
+    await other.patch(CONFIGMAP, Key(name, "held"), {"metadata": {"finalizers": None}})
+    async with asyncio.timeout(60):
+        while await other.get(NAMESPACE, Key("", name)) is not None:  # noqa: ASYNC110 (deleted by the server)
+            await asyncio.sleep(0.1)
+
+
+async def test_the_status_of_an_object_that_is_gone_is_tried_again_without_a_word(other: Kube, namespace: str) -> None:
+    tree = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace, "name": "gone"}}
+    with pytest.raises(Conflict, match="gone is gone"):
+        await other.apply(tree | {"status": {"replicas": 0}}, status=True)

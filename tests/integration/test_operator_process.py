@@ -2,18 +2,21 @@
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
 import pytest
+import yaml
 
 from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import LEASE
+from kubeslurm.api.meta import Tree
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
@@ -21,6 +24,25 @@ from kubeslurm.kube.connection import Connection
 from kubeslurm.local.cluster import Cluster
 
 DEADLINE = 60
+
+# The rights and the flags that an installation of the Go operator has.
+ALL = ["create", "delete", "get", "list", "patch", "update", "watch"]
+SLURM = ["accountings", "controllers", "loginsets", "nodesets", "restapis", "tokens"]
+RIGHTS = (
+    ("", ["configmaps", "events", "persistentvolumeclaims", "pods", "secrets", "services"], ALL),
+    ("", ["nodes"], ["get", "list", "watch"]),
+    ("", ["pods/status"], ["get", "patch", "update"]),
+    ("apps", ["controllerrevisions", "deployments", "statefulsets"], ALL),
+    ("coordination.k8s.io", ["leases"], ["create", "get", "patch", "update"]),
+    ("events.k8s.io", ["events"], ["create", "patch"]),
+    ("monitoring.coreos.com", ["servicemonitors"], ALL),
+    ("policy", ["poddisruptionbudgets"], ALL),
+    ("slinky.slurm.net", SLURM, ALL),
+    ("slinky.slurm.net", [f"{each}/finalizers" for each in SLURM], ["update"]),
+    ("slinky.slurm.net", [f"{each}/status" for each in SLURM], ["get", "patch", "update"]),
+)
+FLAGS = [f"--{name}-workers=4" for name in ("accounting", "controller", "loginset", "nodeset", "restapi", "token")]
+FLAGS += ["--zap-log-level=info", "--slurmclient-workers=2", "--leader-elect"]
 
 
 @pytest.fixture(scope="module")
@@ -61,20 +83,18 @@ class Replica:
 
 @asynccontextmanager
 async def operator(cluster: Cluster, log: Path, namespace: str) -> AsyncIterator[Replica]:
+    flags = [f"--kubeconfig={cluster.kubeconfig}", f"--namespace={namespace}", "--leader-elect"]
+    async with running(log, flags) as replica:
+        yield replica
+
+
+@asynccontextmanager
+async def running(log: Path, flags: Sequence[str], **environment: str) -> AsyncIterator[Replica]:
     ports = free_port(), free_port()
+    addresses = [f"--health-addr=127.0.0.1:{ports[0]}", f"--metrics-addr=127.0.0.1:{ports[1]}"]
+    command = [sys.executable, "-m", "kubeslurm.operator", "operator", *flags, *addresses]
     with log.open("wb") as out:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-m",
-            "kubeslurm.operator",
-            "operator",
-            f"--kubeconfig={cluster.kubeconfig}",
-            f"--namespace={namespace}",
-            "--leader-elect",
-            f"--health-addr=127.0.0.1:{ports[0]}",
-            f"--metrics-addr=127.0.0.1:{ports[1]}",
-            stderr=out,
-        )
+        process = await asyncio.create_subprocess_exec(*command, stderr=out, env=os.environ | environment)
     try:
         yield Replica(process, ports, log)
     finally:
@@ -131,3 +151,86 @@ async def test_an_operator_in_another_namespace_keeps_its_hands_off(
             assert await holder(connection, "default") == ""
             first.process.send_signal(signal.SIGTERM)
             await second.until_it_says("controllers start")
+
+
+async def test_the_rights_and_flags_of_a_go_operator_bring_it_up(
+    definitions: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    kubeconfig = await asyncio.to_thread(account, definitions, namespace, tmp_path)
+    flags = [*FLAGS, f"--leader-elect-namespace={namespace}"]
+    async with running(tmp_path / "log", flags, KUBECONFIG=str(kubeconfig), POD_NAMESPACE=namespace) as replica:
+        await replica.until_ready()
+        await replica.until_it_says("controllers start")
+        scraped = await replica.get(replica.metrics, "/metrics")
+        assert scraped is not None
+        assert 'code="403"' not in scraped.text
+
+
+def account(cluster: Cluster, namespace: str, folder: Path) -> Path:
+    """A kubeconfig for an account with those rights."""
+    name, api = "go-operator", "rbac.authorization.k8s.io"
+    rules = [{"apiGroups": [group], "resources": kinds, "verbs": verbs} for group, kinds, verbs in RIGHTS]
+    metadata = {"name": name, "namespace": namespace}
+    role = {"apiVersion": f"{api}/v1", "kind": "ClusterRole", "metadata": {"name": name}, "rules": rules}
+    bound: Tree = {"apiVersion": f"{api}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name}}
+    bound |= {"roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": name}}
+    bound |= {"subjects": [{"kind": "ServiceAccount"} | metadata]}
+    objects = [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata}, role, bound]
+    cluster.kubectl("apply", "--filename=-", stdin=yaml.safe_dump_all(objects))
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": cluster.kubectl("create", "token", name, f"--namespace={namespace}").strip()}
+    file = folder / "kubeconfig"
+    file.write_text(yaml.safe_dump(config))
+    return file
+
+
+LEAVING = """
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData: {slurm.key: 0123456789abcdef0123456789abcdef, jwt.key: 0123456789abcdef0123456789abcdef}
+---
+apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata: {name: slurm}
+spec: {slurmKeyRef: {name: keys, key: slurm.key}, jwtKeyRef: {name: keys, key: jwt.key}}
+---
+apiVersion: slinky.slurm.net/v1beta1
+kind: NodeSet
+metadata: {name: cpu}
+spec: {controllerRef: {name: slurm}, replicas: 3}
+---
+apiVersion: slinky.slurm.net/v1beta1
+kind: Token
+metadata: {name: token}
+spec: {jwtKeyRef: {name: keys, key: jwt.key}, username: me}
+"""
+
+
+async def test_a_namespace_that_is_deleted_is_let_go_and_not_fought_for(
+    definitions: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    async def kubectl(*args: str, stdin: str | None = None) -> str:
+        return await asyncio.to_thread(definitions.kubectl, *args, stdin=stdin)
+
+    await kubectl("create", "namespace", "leaving")
+    # Something of somebody else keeps the namespace in its state for as long as the test wants it.
+    await kubectl("create", "configmap", "held", "--namespace=leaving")
+    change = ("patch", "configmap", "held", "--namespace=leaving", "--type=merge")
+    await kubectl(*change, '--patch={"metadata":{"finalizers":["example.org/hold"]}}')
+    async with operator(definitions, tmp_path / "log", namespace) as replica, asyncio.timeout(2 * DEADLINE):
+        await replica.until_it_says("controllers start")
+        await kubectl("apply", "--namespace=leaving", "--filename=-", stdin=LEAVING)
+        shown = ("get", "nodeset", "cpu", "--namespace=leaving", "--output=yaml")
+        while "cleanup" not in await kubectl(*shown):  # noqa: ASYNC110 (another process does it)
+            await asyncio.sleep(0.2)
+        await kubectl("delete", "--wait=false", "namespace", "leaving")
+        left = ("get", "slurm", "--namespace=leaving", "--ignore-not-found")
+        while await kubectl(*left):  # noqa: ASYNC110 (another process does it)
+            await asyncio.sleep(0.2)
+        scraped = await replica.get(replica.metrics, "/metrics")
+        await kubectl(*change, '--patch={"metadata":{"finalizers":null}}')
+    assert scraped is not None
+    counted = [line for line in scraped.text.splitlines() if "api_requests_total{" in line]
+    refused = [float(line.split()[-1]) for line in counted if 'code="403"' in line]
+    assert sum(refused) <= 10, "each worker and each controller may find out once"

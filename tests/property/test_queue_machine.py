@@ -30,7 +30,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     def pass_time(self) -> None:
         for key, deadline in list(self.due.items()):
-            if deadline <= self.now:
+            if deadline <= self.now + EPSILON:
                 del self.due[key]
                 self.owe(key, True)
 

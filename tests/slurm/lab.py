@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import httpx2
+import aiohttp
 
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.client import SlurmClient
+from kubeslurm.slurm.session import Session
 from kubeslurm.slurm.transport import VERSIONS, Transport
 from tests.slurm.hosts import Host, Network, until
 
@@ -112,7 +113,7 @@ class Lab:
         def token() -> str:
             return tokens.mint(key or self.jwt_key, "slurm", now=time.time(), lifetime=900)
 
-        http = httpx2.AsyncHTTPTransport(uds=str(self._socket / "rest"))
+        http = Session(lambda: aiohttp.UnixConnector(str(self._socket / "rest")))
         return SlurmClient(Transport(["http://slurmrestd"], token, http=http, versions=versions))
 
     def close(self) -> None:

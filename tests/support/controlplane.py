@@ -75,6 +75,7 @@ class ControlPlane:
         self.connection = self.server.connection()
         self.mounted = ""
         self.tasks: list[asyncio.Task[None]] = []
+        self.clusters = Clusters()
         self.slurm = FakeSlurm(self)
         self.now = 1_000_000.0
 
@@ -85,7 +86,7 @@ class ControlPlane:
         for kind in WATCHED:
             self.caches.add(kind)
         kube = Kube(self.connection, self.caches, manager="kubeslurm-test")
-        events = Events(self.connection)
+        self.events = events = Events(self.connection)
         self.clusters = Clusters()
         clock = asyncio.get_running_loop().time
         self.controller = ControllerReconciler(kube, self.caches, self.clusters, events, clock)
@@ -101,6 +102,7 @@ class ControlPlane:
             task.cancel()
         await asyncio.gather(*self.tasks, return_exceptions=True)
         self.tasks = []
+        await self.clusters.close()
 
     async def connect(self) -> None:
         """slurmrestd answers from now on."""
@@ -201,6 +203,11 @@ class ControlPlane:
 
     def condition(self, type_: str, plural: str = "controllers", name: str = "c") -> Tree:
         return next(each for each in self.status(plural, name)["conditions"] if each["type"] == type_)
+
+    async def said(self) -> dict[str, str]:
+        """The events so far: what each reason was said with last."""
+        await self.events.flush()
+        return {tree["reason"]: tree["note"] for place, tree in self.server.objects.items() if place.plural == "events"}
 
     @property
     def writes(self) -> int:

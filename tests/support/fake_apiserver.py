@@ -1,18 +1,21 @@
-"""An API server for tests without sockets: a handler for httpx2.MockTransport with the watch protocol and its troubles.
+"""An API server for tests without sockets: a line that ends in a handler, with the watch protocol and its troubles.
 
 It stands in only where time is virtual or a failure must be exact; everything else is tested on a real kube-apiserver.
 """
 
 import asyncio
 import copy
+import inspect
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 import httpx2
 
 from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.fence import Fence
+from kubeslurm.kube.wire import Answer, Request, WireError
 
 Tree = dict[str, Any]
 
@@ -74,6 +77,46 @@ def without(owned: Tree, patch: Tree) -> Tree:
     return result
 
 
+class FakeAnswer:
+    """What a handler made, as a line gives it."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self.status = response.status_code
+        self.headers = response.headers
+        self.read = response.aread
+        self.blocks = response.aiter_raw
+
+
+class FakeLine:
+    """A line to a function that answers requests."""
+
+    def __init__(self, handler: Callable[[httpx2.Request], httpx2.Response | Awaitable[httpx2.Response]]) -> None:
+        self._handler = handler
+
+    @asynccontextmanager
+    async def ask(self, request: Request, *, timeout: float, silence: float | None = None) -> AsyncIterator[Answer]:
+        sent = httpx2.Request(
+            request.method,
+            f"http://fake{request.path}",
+            params=request.params,
+            content=request.body or None,
+            headers={"Content-Type": request.content_type} if request.body else None,
+            extensions={"timeout": {"read": silence, "connect": timeout}},
+        )
+        try:
+            made = self._handler(sent)
+            response = await made if inspect.isawaitable(made) else made
+            try:
+                yield FakeAnswer(response)
+            finally:
+                await response.aclose()
+        except httpx2.HTTPError as error:
+            raise WireError(f"{type(error).__name__} {error}") from error
+
+    async def close(self) -> None:
+        return
+
+
 class FakeApiServer:
     """Objects with versions, a history that can be compacted, watches that can be cut, frozen or refused."""
 
@@ -94,8 +137,7 @@ class FakeApiServer:
         self._uid = 0
 
     def connection(self, **options: Any) -> Connection:
-        http = httpx2.AsyncClient(transport=httpx2.MockTransport(self), base_url="http://fake")
-        return Connection(http, **options)
+        return Connection(FakeLine(self), **options)
 
     def fenced(self, fence: Fence) -> Connection:
         return self.connection(fence=fence)

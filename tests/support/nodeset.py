@@ -1,6 +1,7 @@
 """The workers of an end-to-end cluster, and jobs whose fate a test must know."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,12 +16,27 @@ POD_SELECTOR = f"--selector=app.kubernetes.io/instance={NAME}"
 OPERATOR_SELECTOR = "--selector=app.kubernetes.io/name=slurm-operator"
 
 
+OVER = frozenset(
+    {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "BOOT_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
+)
+
+
+_FORMAT = "--Format=JobID:20,SLUID:20,RestartCnt:10,State:20,NodeList:100"
+
+
 class Fate(msgspec.Struct, frozen=True):
-    """What became of a job."""
+    """What became of a job; with the same `sluid` it is the same run of the same job, though ids may be used again."""
 
     state: str
     restarts: int
     nodes: str
+    sluid: str = ""
+
+    @classmethod
+    def parse(cls, line: str) -> "Fate":
+        """From a line of squeue."""
+        _, sluid, restarts, state, *nodes = line.split()
+        return cls(state, int(restarts), "".join(nodes), sluid)
 
 
 class Workers:
@@ -29,6 +45,28 @@ class Workers:
     def __init__(self, slurm: Slurm, name: str = NAME) -> None:
         self.slurm = slurm
         self.name = name
+        self.sluids: dict[int, str] = {}
+
+    @classmethod
+    def create(cls, slurm: Slurm, name: str, prefix: str, **changes: Any) -> "Workers":
+        """A NodeSet like the first one, with the test's changes to its spec."""
+        tree = slurm.get(NODESET, NAME)
+        template = tree["spec"]["template"]
+        pod = template.get("spec", {}) | {"hostname": prefix} | changes.pop("pod", {})
+        spec = tree["spec"] | {"replicas": 1, "template": template | {"spec": pod}} | changes
+        wanted = {
+            "apiVersion": tree["apiVersion"],
+            "kind": tree["kind"],
+            "metadata": {"name": name, "namespace": slurm.namespace},
+            "spec": spec,
+        }
+        slurm.kubectl("apply", "--filename=-", stdin=json.dumps(wanted))
+        return cls(slurm, name)
+
+    def delete(self) -> None:
+        """Deletes the NodeSet and waits until it is gone, whatever its workers do."""
+        self.slurm.kubectl("annotate", NODESET, self.name, "kubeslurm.dev/force-delete=true", check=False)
+        self.slurm.kubectl("delete", NODESET, self.name, "--ignore-not-found", "--wait=true", "--timeout=90s")
 
     def scale(self, replicas: int) -> None:
         self.slurm.kubectl("scale", NODESET, self.name, f"--replicas={replicas}")
@@ -40,6 +78,13 @@ class Workers:
         """The pods by their Slurm node name."""
         found = self.slurm.get("pods", "", f"--selector=app.kubernetes.io/instance={self.name}")["items"]
         return {pod["spec"]["hostname"]: pod for pod in found}
+
+    def pod(self, node: str) -> dict[str, Any]:
+        """The pod of a Slurm node, as soon as there is one: it may just be on its way back."""
+        return wait_for(f"the pod of {node}", lambda: self.pods().get(node))
+
+    def uid(self, node: str) -> str:
+        return str(self.pod(node)["metadata"]["uid"])
 
     def uids(self) -> dict[str, str]:
         return {node: pod["metadata"]["uid"] for node, pod in self.pods().items()}
@@ -64,12 +109,16 @@ class Workers:
         """A job that is running when this returns."""
         job = self.slurm.submit(f"srun sleep {seconds}", *options)
         self.slurm.wait_for_job(job, "RUNNING")
+        self.sluids[job] = self.fate(job).sluid
         return job
 
     def fate(self, job: int) -> Fate:
-        text = self.slurm.run("scontrol", "show", "job", str(job))
-        fields = dict(word.split("=", 1) for word in text.split() if "=" in word)
-        return Fate(fields["JobState"], int(fields["Restarts"]), fields.get("NodeList", ""))
+        return Fate.parse(self.slurm.run("squeue", "--noheader", "--states=all", f"--jobs={job}", _FORMAT))
+
+    def fates(self) -> dict[int, Fate]:
+        """All jobs that slurmctld remembers; empty while it does not answer."""
+        lines = self.slurm.run("squeue", "--noheader", "--states=all", _FORMAT, check=False).splitlines()
+        return {int(line.split()[0]): Fate.parse(line) for line in lines if line[:1].isdigit()}
 
     def age(self, job: int) -> int:
         """Seconds that the job has run."""
@@ -79,9 +128,8 @@ class Workers:
 
     def wait_for_end(self, job: int, *, within: float = 90.0) -> Fate:
         """How the job ended, when it has."""
-        over = ("COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT")
         return wait_for(
-            f"job {job} to end", lambda: fate if (fate := self.fate(job)).state in over else None, within=within
+            f"job {job} to end", lambda: fate if (fate := self.fate(job)).state in OVER else None, within=within
         )
 
     def release(self, job: int) -> None:
@@ -98,7 +146,7 @@ class Workers:
     def unharmed(self, job: int) -> None:
         """The job ran to its end, once, undisturbed."""
         fate = self.wait_for_end(job)
-        assert (fate.state, fate.restarts) == ("COMPLETED", 0)
+        assert (fate.state, fate.restarts, fate.sluid) == ("COMPLETED", 0, self.sluids[job])
 
     def kill_operator(self) -> None:
         """SIGKILL: nothing is said, nothing is saved."""
@@ -117,6 +165,19 @@ class Workers:
             yield
         finally:
             self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 1}})
+
+
+def evict(slurm: Slurm, pod: str) -> str:
+    """Asks for an eviction as `kubectl drain` does; says what the server answered."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": slurm.namespace}}
+    path = f"/api/v1/namespaces/{slurm.namespace}/pods/{pod}/eviction"
+    return slurm.kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(body), check=False)
+
+
+def is_counted(slurm: Slurm) -> bool:
+    """Whether the disruption budget knows of a busy worker."""
+    budget: Mapping[str, Any] = slurm.get("poddisruptionbudget", "slurm-workers-pdb-slurm")
+    return int(budget["status"]["expectedPods"]) > 0
 
 
 def node_of(pod: dict[str, Any]) -> str:

@@ -2,12 +2,14 @@
 
 import shlex
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import yaml
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli import helm, releases
+from kubeslurm.cli.login import Desk
 from kubeslurm.cli.product import Product
 from kubeslurm.local import cache, images
 from kubeslurm.local.cluster import Cluster
@@ -18,65 +20,17 @@ from tests.support.slurm import Slurm, wait_for
 NAMESPACE = "people"
 EXAMPLE = SOURCES / "examples" / "login-ldap"
 # A hash of what the images are made from: under one fixed tag a kept cluster would go on with stale ones.
-TAG = cache.digest(*(SOURCES / "images" / name for name in ("slurm", "mariadb", "openldap")))[:12]
+TAG = cache.digest(*(SOURCES / "images" / name for name in ("slurm", "openldap")))[:12]
 ACCOUNTING = "accountings.slinky.slurm.net"
 LOGINSET = "loginsets.slinky.slurm.net"
 LOGIN = "slurm-login-main"
+ADMINS = "slurm-login-admins"
+PATIENCE = 90  # seconds for one command of a user
+NODES = 3
 
 
-class Site(Slurm):
-    """The cluster, with what users do on it."""
-
-    def __init__(self, product: Product, cluster: Cluster, scratch: Path) -> None:
-        super().__init__(cluster, NAMESPACE)
-        self.product = product
-        self.scratch = scratch
-
-    def bring_up(self) -> None:
-        """Builds what is missing and installs it all."""
-        with Progress() as progress:
-            for name in ("mariadb", "openldap"):
-                self._image(progress, name, SOURCES / "images" / name, None)
-            for name in ("slurmdbd", "login", "slurmd-ssh"):
-                self._image(progress, name, SOURCES / "images/slurm", name)
-        self.cluster.kubectl("create", "namespace", NAMESPACE, check=False)
-        for file in ("home.yaml", "directory.yaml"):
-            text = (EXAMPLE / file).read_text().replace("ghcr.io/kubeslurm/openldap:26.05", f"localhost/openldap:{TAG}")
-            self.kubectl("apply", "--filename=-", stdin=text)
-        self.install({})
-        self.wait_until_idle(2, within=240)
-        wait_for("two login pods", lambda: self.ready_logins() == 2, within=240)
-
-    def install(self, extra: Tree) -> None:
-        """Installs or upgrades the release with more values."""
-        values = releases.merged(self._values(), extra)
-        helm.install(self.product.access, helm.Release("slurm", NAMESPACE, SOURCES / "charts/slurm", values))
-
-    def ssh(self, user: str, command: str, *, pod: str = "", check: bool = True) -> str:
-        """What a command of a user says in a login pod, after logging in with a password."""
-        argv = ["timeout", "90", *self.ssh_command(user, pod or self.login_pods()[0])]
-        done = subprocess.run([*argv, command], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
-        assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
-        return done.stdout
-
-    def ssh_command(self, user: str, pod: str) -> list[str]:
-        """The beginning of a command line that logs a user in, from inside the cluster's network."""
-        address = self.get("pod", pod)["status"]["podIP"]
-        ask = self.scratch / f"ask-{user}"
-        if not ask.exists():
-            ask.write_text(f"#!/bin/sh\necho {user}-secret\n")
-        ask.chmod(0o700)
-        known = self.scratch / f"known-{pod}"
-        options = ("-oStrictHostKeyChecking=no", f"-oUserKnownHostsFile={known}", "-oLogLevel=ERROR")
-        init = self.cluster.home.init()
-        assert init is not None, "the cluster is not running"
-        inside = ["nsenter", f"--target={init.pid}", "--net", "--"]
-        return [*inside, "env", f"SSH_ASKPASS={ask}", "SSH_ASKPASS_REQUIRE=force", "ssh", *options, f"{user}@{address}"]
-
-    def submit_as(self, user: str, script: str, *options: str) -> int:
-        """The id of a new batch job of a user, sent from a login pod."""
-        words = " ".join(shlex.quote(word) for word in ("sbatch", "--parsable", *options, f"--wrap={script}"))
-        return int(self.ssh(user, words).strip())
+class Records(Slurm):
+    """A cluster that keeps records of its jobs."""
 
     def recorded(self, job: int) -> dict[str, str]:
         """A job as accounting knows it; empty when it does not."""
@@ -93,16 +47,7 @@ class Site(Slurm):
             seen = self.recorded(job)
             return seen if seen.get("State") == state else {}
 
-        return wait_for(f"job {job} in accounting as {state}", found, within=within, every=1.0)
-
-    def login_pods(self) -> list[str]:
-        found = self.get("pods", "", "--selector=app.kubernetes.io/name=login")["items"]
-        return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
-
-    def ready_logins(self) -> int:
-        found = self.find(LOGINSET, LOGIN) or {}
-        count: int = found.get("status", {}).get("readyReplicas", 0)
-        return count
+        return wait_for(f"job {job} in accounting as {state}", found, within=within, every=0.5)
 
     def wait_for_condition(self, kind: str, name: str, type_: str, reason: str, *, within: float = 150.0) -> str:
         """The message of a condition, once it has this reason."""
@@ -111,18 +56,118 @@ class Site(Slurm):
             found = self.conditions(kind, name).get(type_, {})
             return found.get("message", "") if found.get("reason") == reason else ""
 
-        return wait_for(f"{type_} of {kind} {name} for {reason}", message, within=within, every=1.0)
+        return wait_for(f"{type_} of {kind} {name} for {reason}", message, within=within, every=0.5)
 
-    def _image(self, progress: Progress, name: str, context: Path, target: str | None) -> None:
-        ref = images.build(name, tag=TAG, context=context, target=target, progress=progress)
+    def records_well(self) -> bool:
+        """Whether accounting says that it works, by the wish of now."""
+        found = self.get(ACCOUNTING, self.name)
+        status = found.get("status", {})
+        said = {each["type"]: each["status"] for each in status.get("conditions", [])}
+        current = status.get("observedGeneration") == found["metadata"]["generation"]
+        return bool(current and said.get("Ready") == "True" and said.get("Degraded") == "False")
+
+
+class Site(Records):
+    """The cluster, with what users do on it."""
+
+    def __init__(self, product: Product, cluster: Cluster, scratch: Path) -> None:
+        super().__init__(cluster, NAMESPACE)
+        self.product = product
+        self.scratch = scratch
+        self.desk = Desk(scratch / "admins")
+
+    def bring_up(self) -> None:
+        """Builds what is missing and installs it all."""
+        with Progress() as progress, ThreadPoolExecutor(max_workers=2) as pool:
+            sources = {"openldap": ("openldap", None), "slurmd-ssh": ("slurm", "slurmd-ssh")}
+            list(pool.map(lambda name: self._image(progress, name, *sources[name]), sources))
+        self.cluster.kubectl("create", "namespace", NAMESPACE, check=False)
+        for file in ("home.yaml", "directory.yaml"):
+            text = (EXAMPLE / file).read_text().replace("ghcr.io/kubeslurm/openldap:26.05", f"localhost/openldap:{TAG}")
+            self.kubectl("apply", "--filename=-", stdin=text)
+        values = releases.merged(self._example(), self._additions())
+        helm.install(self.product.access, helm.Release("slurm", NAMESPACE, SOURCES / "charts/slurm", values))
+        self.wait_until_idle(NODES, within=240)
+        wait_for("the login pods", lambda: self.ready_logins() == 2 and self.ready_logins(ADMINS) == 1, within=240)
+
+    def ssh(self, user: str, command: str, *, pod: str = "", check: bool = True) -> str:
+        """What a command of a user says in a login pod, after logging in with a password."""
+        argv = ["timeout", str(PATIENCE), *self.ssh_command(user, pod or self.login_pods()[0])]
+        done = subprocess.run([*argv, command], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def ssh_command(self, user: str, pod: str) -> list[str]:
+        """The beginning of a command line that logs a user in, from inside the cluster's network."""
+        address = self.get("pod", pod)["status"]["podIP"]
+        ask = self.scratch / f"ask-{user}"
+        if not ask.exists():
+            ask.write_text(f"#!/bin/sh\necho {user}-secret\n")
+        ask.chmod(0o700)
+        known = self.scratch / f"known-{pod}"
+        options = [f"-oUserKnownHostsFile={known}", "-oStrictHostKeyChecking=no", "-oLogLevel=ERROR"]
+        options += ["-oNumberOfPasswordPrompts=1", "-oConnectTimeout=10"]
+        key = (f"-i{self.desk.path}/id_ed25519", "-oBatchMode=yes") if user == "root" else ()
+        init = self.cluster.home.init()
+        assert init is not None, "the cluster is not running"
+        inside = ["nsenter", f"--target={init.pid}", "--net", "--", "env", f"SSH_ASKPASS={ask}"]
+        return [*inside, "SSH_ASKPASS_REQUIRE=force", "ssh", *options, *key, f"{user}@{address}"]
+
+    def submit_as(self, user: str, script: str, *options: str) -> int:
+        """The id of a new batch job of a user, sent from a login pod."""
+        words = " ".join(shlex.quote(word) for word in ("sbatch", "--parsable", *options, f"--wrap={script}"))
+        return int(self.ssh(user, words).strip())
+
+    def login_pods(self, loginset: str = LOGIN) -> list[str]:
+        labels = f"app.kubernetes.io/name=login,app.kubernetes.io/instance={loginset}"
+        found = self.get("pods", "", f"--selector={labels}")["items"]
+        return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    def ready_logins(self, loginset: str = LOGIN) -> int:
+        found = self.find(LOGINSET, loginset) or {}
+        count: int = found.get("status", {}).get("readyReplicas", 0)
+        return count
+
+    def database(self, statement: str) -> str:
+        """What the database server answers its administrator."""
+        command = (
+            "mariadb",
+            "--no-defaults",
+            "--user=mysql",
+            "--socket=/run/mysqld/mysqld.sock",
+            "--skip-column-names",
+        )
+        return self.kubectl("exec", "slurm-mariadb-0", "--", *command, f"--execute={statement}")
+
+    def _image(self, progress: Progress, name: str, folder: str, target: str | None) -> None:
+        ref = images.build(name, tag=TAG, context=SOURCES / "images" / folder, target=target, progress=progress)
         images.push(ref, self.cluster.registry, ca=self.cluster.ca)
 
-    def _values(self) -> Tree:
+    def _example(self) -> Tree:
+        """The values of the example, with images and limits for this machine."""
         example: Tree = yaml.safe_load((EXAMPLE / "values.yaml").read_text())
-        base = releases.merged(example, releases.slurm(self.product.tags, {}).values)
-        base["nodesets"] = {"cpu": example["nodesets"]["cpu"]}
-        image = {name: {"image": f"localhost/{name}:{TAG}"} for name in ("slurmdbd", "mariadb", "login")}
-        accounting = {"enabled": True, "slurmdbd": image["slurmdbd"], "mariadb": {"enabled": True, **image["mariadb"]}}
-        controller = {"extraConf": "AuthAltParameters=use_jwt_client_ids\nPrologFlags=Contain\n"}
-        more = {"accounting": accounting, "loginsetDefaults": {"login": image["login"]}, "controller": controller}
-        return releases.merged(base, more)
+        small = releases.slurm(self.product.tags, {}).values
+        return releases.merged(example, {key: value for key, value in small.items() if key != "nodesets"})
+
+    def _additions(self) -> Tree:
+        """Accounting, login pods for administrators, and a worker that users may log into."""
+        home = {"name": "home", "persistentVolumeClaim": {"claimName": "home"}}
+        worker = {
+            "replicas": 1,
+            "oversubscribeNode": True,
+            "ssh": {"enabled": True},
+            "partition": {"enabled": True, "config": "MaxTime=UNLIMITED"},
+            "slurmd": {
+                "image": f"localhost/slurmd-ssh:{TAG}",
+                "volumeMounts": [{"name": "home", "mountPath": "/home"}],
+            },
+            "podSpec": {"volumes": [home]},
+        }
+        admins = {"rootSshAuthorizedKeys": self.desk.root_keys(), "service": {"spec": {"type": "ClusterIP"}}}
+        return {
+            "accounting": {"enabled": True, "mariadb": {"enabled": True}},
+            "loginsets": {"admins": admins},
+            "nodesets": {"ssh": worker, "cpu": {"oversubscribeNode": True}},
+            # Workers of this partition know no user: only the other one has a directory.
+            "partitions": {"all": {"enabled": True, "nodesets": ["cpu"]}},
+        }

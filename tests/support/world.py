@@ -228,11 +228,14 @@ class FakeKube:
             self.put(kind, made)
         return made
 
-    async def patch(self, kind: Kind[Any], key: Key, patch: Tree, **_how: str) -> Tree:
+    async def patch(self, kind: Kind[Any], key: Key, patch: Tree | list[Tree], **_how: str) -> Tree:
         if (kind.plural, key) not in self.trees:
             raise NotFound(404, "NotFound", "gone")
         tree = copy.deepcopy(self.trees[kind.plural, key])
-        _merge(tree, patch)
+        if isinstance(patch, list):
+            _operate(tree, patch)
+        else:
+            _merge(tree, patch)
         self._write("patch", kind, tree)
         self.put(kind, tree)
         return tree
@@ -283,6 +286,7 @@ class FakeSlurm:
         self.requeued: list[int] = []
         self.silence: dict[str, int] = {}
         self._numbers = itertools.count(1)
+        self.time = int(datetime.now(UTC).timestamp())  # slurmctld's clock
 
     def submit(self, *nodes: str) -> int:
         """Starts a job there, as the scheduler would; refused on nodes that take none."""
@@ -339,6 +343,10 @@ class FakeSlurm:
         node = self.records[name]
         self.records[name] = msgspec.structs.replace(node, state=(*node.state, "DRAIN"), reason=reason)
 
+    def resume(self, name: str) -> None:
+        """An admin takes the drain back."""
+        self._change(name, NodeUpdate.resume())
+
     async def nodes(self, _since: int | None = None) -> Nodes | None:
         self._ask("nodes")
         return Nodes(nodes=tuple(self.records.values()), last_update=1)
@@ -383,6 +391,10 @@ class FakeSlurm:
         self._ask(f"cancel {number}")
         self.finish(number)
 
+    async def now(self) -> int:
+        self._ask("diag")
+        return self.time
+
     async def close(self) -> None:
         return
 
@@ -397,7 +409,8 @@ class FakeSlurm:
             case ("DRAIN",):
                 state = (*(each for each in node.state if each != "DRAIN"), "DRAIN")
                 reason = node.reason if update.reason is None else update.reason
-                self.records[name] = msgspec.structs.replace(node, state=state, reason=reason)
+                since = Number(set=True, number=self.time)
+                self.records[name] = msgspec.structs.replace(node, state=state, reason=reason, reason_changed_at=since)
             case ("RESUME",):
                 state = tuple("IDLE" if each == "DOWN" else each for each in node.state if each != "DRAIN")
                 self.records[name] = msgspec.structs.replace(node, state=state, reason="")
@@ -451,3 +464,19 @@ def _merge(tree: Tree, patch: Tree) -> None:
             _merge(tree.setdefault(field, {}), value)
         else:
             tree[field] = value
+
+
+def _operate(tree: Tree, operations: list[Tree]) -> None:
+    """A JSON patch, as far as maps are concerned."""
+    for each in operations:
+        *path, last = (word.replace("~1", "/") for word in each["path"].split("/")[1:])
+        inner = tree
+        for word in path:
+            inner = inner[word]
+        match each["op"]:
+            case "test":
+                assert inner[last] == each["value"]
+            case "add":
+                inner[last] = each["value"]
+            case "remove":
+                del inner[last]

@@ -102,6 +102,15 @@
   verbs: [list, watch]
 {{- end }}
 
+{{- define "slurm-operator.rules.operator.marks" }}
+- apiGroups: [""]
+  resources: [nodes]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [nodes/status]
+  verbs: [patch]
+{{- end }}
+
 {{- define "slurm-operator.rules.operator.own" }}
 - apiGroups: ["coordination.k8s.io"]
   resources: [leases]
@@ -161,6 +170,9 @@
 {{- end }}
 
 {{- define "slurm-operator.rules.webhook.secret" }}
+- apiGroups: [""]
+  resources: [secrets]
+  verbs: [create]
 - apiGroups: [""]
   resources: [secrets]
   resourceNames:

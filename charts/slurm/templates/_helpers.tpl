@@ -199,6 +199,22 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- if .Values.isolation.enabled -}}
 {{- $wanted = concat $wanted (list "JobAcctGatherType=jobacct_gather/cgroup" "ProctrackType=proctrack/cgroup" "TaskPlugin=task/cgroup,task/affinity") -}}
 {{- end -}}
+{{- $doors := list -}}
+{{- range $name, $nodeset := include "slurm.nodesets" . | fromJson -}}
+{{- if $nodeset.ssh.enabled -}}
+{{- $doors = append $doors $name -}}
+{{- end -}}
+{{- end -}}
+{{- if $doors -}}
+{{- /* ssh onto a worker joins the job's own step, which only this makes. */ -}}
+{{- $wanted = append $wanted "PrologFlags=Contain" -}}
+{{- end -}}
+{{- if not (kindIs "invalid" .Values.requeueDelay) -}}
+{{- $wanted = append $wanted (printf "SchedulerParameters=requeue_delay=%d" (int .Values.requeueDelay)) -}}
+{{- end -}}
+{{- if include "slurm.usesGoogle" . -}}
+{{- $wanted = append $wanted "GresTypes=gpu" -}}
+{{- end -}}
 {{- $own := printf "%s\n%s" (.Values.controller.extraConf | default "") (include "slurm.pairs" (dict "map" (.Values.controller.extraConfMap | default dict) "separator" "\n")) -}}
 {{- $lines := list -}}
 {{- range $wanted -}}
@@ -214,6 +230,9 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- $files := deepCopy (.Values.configFiles | default dict) -}}
 {{- if and .Values.isolation.enabled (not .Values.controller.external) (not (hasKey $files "cgroup.conf")) -}}
 {{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" .Values.isolation.cgroup) -}}
+{{- end -}}
+{{- if and (include "slurm.usesGoogle" .) (not (hasKey $files "gres.conf")) -}}
+{{- $_ := set $files "gres.conf" "AutoDetect=nvidia\n" -}}
 {{- end -}}
 {{- toJson $files -}}
 {{- end -}}

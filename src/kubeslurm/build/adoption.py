@@ -30,6 +30,12 @@ def settled(desired: Tree, live: StatefulSet | Deployment | None) -> Tree:
     }
 
 
+def is_adoption(wanted: Tree, live: StatefulSet | Deployment) -> bool:
+    """Whether what is about to be applied takes a foreign workload over, for the first time."""
+    noted = names.ADOPTED in wanted["metadata"].get("annotations", {})
+    return noted and names.ADOPTED not in live.metadata.annotations
+
+
 def _is_foreign(live: StatefulSet | Deployment) -> bool:
     annotations = live.spec.get("template", {}).get("metadata", {}).get("annotations") or {}
     return names.RESTART_HASH not in annotations

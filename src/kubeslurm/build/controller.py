@@ -1,5 +1,6 @@
 """slurmctld's objects: its Service, its StatefulSet, the checked configuration, the metrics monitor."""
 
+import base64
 from collections.abc import Mapping
 
 import msgspec
@@ -108,6 +109,18 @@ def key_files(controller: Controller) -> list[Tree]:
     """The two keys as files of a projected volume."""
     refs = ((controller.spec.slurmKeyRef, names.SLURM_KEY_FILE), (controller.spec.jwt_ref, names.JWT_KEY_FILE))
     return [pieces.secret_file(ref.name, ref.key, file) for ref, file in refs if ref is not None]
+
+
+def kept_key(controller: Controller, key: bytes) -> Tree:
+    """A copy of the key that signs our tokens; an uninstall deletes the original first, and draining needs it last."""
+    layers = merge_metadata(pieces.inherited(controller.metadata), {"labels": labels.slurmctld(controller.name)})
+    return pieces.object_tree(
+        "v1",
+        "Secret",
+        pieces.metadata(names.kept_key(controller.name), controller.metadata, KIND, layers),
+        type="Opaque",
+        data={names.JWT_KEY_FILE: base64.b64encode(key).decode()},
+    )
 
 
 def service_monitor(controller: Controller) -> Tree | None:

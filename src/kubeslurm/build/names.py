@@ -55,6 +55,9 @@ FORCE_DELETE: Final = f"{OUR_GROUP}/force-delete"  # "true" on a CR: do not hold
 FINALIZER: Final = f"{OUR_GROUP}/cleanup"
 RESERVATION_FINALIZER: Final = f"nodeset.{GROUP}/reservation"
 WORKER_TAINT: Final = f"nodeset.{GROUP}/worker"
+# On a Kubernetes node whose Slurm node an admin drained: the taint, and the annotation that says what we did about it.
+SLURM_DRAIN: Final = f"{OUR_GROUP}/slurm-drain"
+SLURM_DRAIN_CONDITION: Final = "SlurmDrain"
 
 REASON_PREFIX: Final = "slurm-operator: "
 FEATURE_PREFIX: Final = "k8s/"
@@ -132,6 +135,11 @@ def controller_claim(name: str, ordinal: int = 0) -> str:
 def config(controller_name: str) -> str:
     """The ConfigMap with the checked configuration of a Controller."""
     return f"{controller_name}-config"
+
+
+def kept_key(controller_name: str) -> str:
+    """The Secret with our copy of the key that signs tokens."""
+    return f"{controller_name}-controller-jwt-kept"
 
 
 def config_trial(controller_name: str, digest: str) -> str:

@@ -31,6 +31,8 @@ TOLERATIONS: tuple[Tree, ...] = (
     {"key": names.WORKER_TAINT, "operator": "Equal", "effect": "NoExecute"},
     {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"},
     {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute"},
+    # Shows a drain of Slurm's to others; the worker behind it must be able to come back to its node.
+    {"key": names.SLURM_DRAIN, "operator": "Exists", "effect": "NoSchedule"},
 )
 # As for any DaemonSet: its pods belong on a node however it fares, and a cordoned one gets its worker back, drained.
 DAEMON_TOLERATIONS: tuple[Tree, ...] = tuple(

@@ -1,26 +1,51 @@
-"""Puts the commands together; each lives with the part it belongs to."""
+"""Puts the commands together; each lives with the part it belongs to, and is imported only when it is called."""
 
 import signal
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from kubeslurm.cli.crds import print_crds
-from kubeslurm.cli.operator import app as operator
-from kubeslurm.cli.up import down, up
-from kubeslurm.local.commands import app as local
+# The operator's pod has no use for the one-machine Kubernetes, and neither has anybody who waits for a prompt.
+MODULES = {
+    "up": "kubeslurm.cli.up",
+    "down": "kubeslurm.cli.up",
+    "local": "kubeslurm.local.commands",
+    "crds": "kubeslurm.cli.crds",
+    "operator": "kubeslurm.cli.operator",
+    "webhook": "kubeslurm.cli.operator",
+    "rbac": "kubeslurm.cli.operator",
+}
+
+
+class Commands(TyperGroup):
+    """The commands by name; a module may hold several, or a whole group."""
+
+    def list_commands(self, _ctx: Any) -> list[str]:  # typer has a click of its own and does not show its types
+        return list(MODULES)
+
+    def get_command(self, _ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in MODULES:
+            return None
+        group = typer.main.get_group(import_module(MODULES[cmd_name]).app)
+        command = group.commands.get(cmd_name, group)
+        command.name = cmd_name
+        return command
+
 
 app = typer.Typer(
     name="kubeslurm",
-    help="Slurm clusters on Kubernetes.",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(up)
-app.command()(down)
-app.add_typer(local, name="local")
-app.command(name="crds")(print_crds)
-app.add_typer(operator)
+
+
+@app.callback()
+def kubeslurm() -> None:
+    """Slurm clusters on Kubernetes."""
 
 
 def main() -> None:

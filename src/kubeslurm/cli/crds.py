@@ -7,7 +7,10 @@ import typer
 
 from kubeslurm.api.crds import crds, to_yaml
 
+app = typer.Typer()
 
+
+@app.command("crds")
 def print_crds(
     output: Annotated[
         Path | None,

@@ -1,32 +1,47 @@
 """Waits for a new Slurm cluster in plain words and runs the first job on it."""
 
 import time
+from collections.abc import Callable
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli.helm import Access
-from kubeslurm.cli.releases import SLURM, SLURM_NAMESPACE
+from kubeslurm.cli.releases import LOGINSET, SLURM, SLURM_NAMESPACE
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Step
 
 DEADLINE = 240.0
 PAUSE = 0.25
-KINDS = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
+# In the order in which one waits for the other.
+KINDS = ("accountings", "controllers", "restapis", "nodesets", "loginsets")
 
 
-def wait_for_workers(access: Access, step: Step) -> int:
-    """Until every worker is idle; how many there are. Says on the way what is awaited."""
+def run(access: Access, step: Step) -> tuple[int, str]:
+    """Waits until every worker is idle and runs a job on all of them; how many there are, and what the job said."""
     end = time.monotonic() + DEADLINE
     while True:
-        found = access.tree("get", KINDS, f"--namespace={SLURM_NAMESPACE}")["items"]
-        workers, idle = counts(found)
-        if workers and idle >= workers:
-            return workers
-        awaited = waiting_for(found)
-        step.update(done=idle, total=workers or None, note=awaited)
+        workers = _wait(access, step, "workers", counts)
+        try:
+            return workers, srun(access, workers)
+        except LocalError as error:
+            # After `down` and `up` the objects speak of the time before for a while.
+            if time.monotonic() > end:
+                raise
+            step.update(note=f"srun: {error}")
+            time.sleep(PAUSE)
+
+
+def wait_for_login(access: Access, step: Step) -> bool:
+    """Until users can log in and submit; False when there is no login pod to wait for."""
+    return bool(_wait(access, step, "login pods", logins, optional=True))
+
+
+def until(step: Step, what: str, done: Callable[[], bool]) -> None:
+    """Waits for something that is due."""
+    end = time.monotonic() + DEADLINE
+    while not done():
+        step.update(note=f"waiting for {what}")
         if time.monotonic() > end:
-            raise LocalError(
-                f"The workers did not come up: {awaited}.", f"Look at `kubectl -n {SLURM_NAMESPACE} get slurm,pods`."
-            )
+            raise LocalError(f"{what} did not come.", f"Look at `kubectl -n {SLURM_NAMESPACE} get slurm,pods`.")
         time.sleep(PAUSE)
 
 
@@ -36,6 +51,13 @@ def counts(objects: list[Tree]) -> tuple[int, int]:
     wanted = sum(each["spec"].get("replicas", 1) for each in nodesets)
     fields = ("slurmIdle", "slurmAllocated")
     return wanted, sum(each.get("status", {}).get(field, 0) for each in nodesets for field in fields)
+
+
+def logins(objects: list[Tree]) -> tuple[int, int]:
+    """Login pods that are wanted, and login pods that users can submit from."""
+    ours = [each for each in objects if (each["kind"], each["metadata"]["name"]) == ("LoginSet", LOGINSET)]
+    wanted = sum(each["spec"].get("replicas", 1) for each in ours)
+    return wanted, sum(each.get("status", {}).get("readyReplicas", 0) for each in ours)
 
 
 def waiting_for(objects: list[Tree]) -> str:
@@ -48,8 +70,36 @@ def waiting_for(objects: list[Tree]) -> str:
     return "the operator has not said anything yet"
 
 
+def keeps_records(access: Access) -> bool:
+    """Whether there is accounting to ask."""
+    return bool(access.tree("get", "accountings.slinky.slurm.net", f"--namespace={SLURM_NAMESPACE}")["items"])
+
+
 def srun(access: Access, workers: int) -> str:
     """The output of the first job, one line per worker."""
     pod = f"statefulset/{SLURM}-controller"
     command = ("exec", f"--namespace={SLURM_NAMESPACE}", pod, "--container=slurmctld", "--")
-    return access.run(*command, "srun", f"--nodes={workers}", "hostname")
+    return access.run(*command, "timeout", "60", "srun", "--immediate=30", f"--nodes={workers}", "hostname")
+
+
+def _wait(
+    access: Access,
+    step: Step,
+    what: str,
+    count: Callable[[list[Tree]], tuple[int, int]],
+    *,
+    optional: bool = False,
+) -> int:
+    kinds = ",".join(f"{kind}.slinky.slurm.net" for kind in KINDS)
+    end = time.monotonic() + DEADLINE
+    while True:
+        found = access.tree("get", kinds, f"--namespace={SLURM_NAMESPACE}")["items"]
+        wanted, there = count(found)
+        if (wanted or optional) and there >= wanted:
+            return wanted
+        awaited = waiting_for(found)
+        step.update(done=there, total=wanted or None, note=awaited)
+        if time.monotonic() > end:
+            remedy = f"Look at `kubectl -n {SLURM_NAMESPACE} get slurm,pods`."
+            raise LocalError(f"The {what} did not come up: {awaited}.", remedy)
+        time.sleep(PAUSE)

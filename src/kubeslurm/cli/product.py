@@ -9,10 +9,13 @@ from kubeslurm.api.kinds import SLURM_KINDS
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli import firstjob, helm, recipes, releases, rivals
 from kubeslurm.cli.helm import Access, Release
+from kubeslurm.cli.login import Desk, desk_of_context
 from kubeslurm.local import doctor, nodespec
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
+from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.progress import Progress
+from kubeslurm.local.tasks import Tasks
 
 
 def access_to(cluster: Cluster) -> Access:
@@ -21,10 +24,12 @@ def access_to(cluster: Cluster) -> Access:
 
 
 class FirstJob(msgspec.Struct, frozen=True):
-    """What the first job said, and on how many workers it ran."""
+    """What the first job said, on how many workers it ran, and how to log in, where one can."""
 
     workers: int
     output: str
+    login: str = ""
+    recorded: bool = False
 
 
 class Product(msgspec.Struct, frozen=True):
@@ -33,26 +38,26 @@ class Product(msgspec.Struct, frozen=True):
     access: Access
     tags: dict[str, str] = {}
     started: bool = False
+    desk: Desk | None = None
+    registry: str = ""
 
     @classmethod
     def local(cls, name: str, nodes: int | None, progress: Progress) -> "Product":
         """On a cluster of this machine, started if need be, with our images in its registry."""
         cluster = Cluster(name)
         doctor.require(progress)
-        with ThreadPoolExecutor(max_workers=1) as pool:
-            building = pool.submit(recipes.build, progress)
-            wanted = nodespec.nodes(nodes, []) if nodes is not None else None
-            started = cluster.up(wanted, progress=progress)
-            tags = building.result()
+        wanted = nodespec.nodes(nodes, []) if nodes is not None else None
+        started, tags = _start_and_build(cluster, wanted, progress)
         access = access_to(cluster)
         with ThreadPoolExecutor(max_workers=2) as pool, progress.step("push images"):
             pushing = pool.submit(recipes.push, tags, cluster)
             defined = _define_kinds(access)
             pushing.result()
-        return cls(access, tags, started or defined)
+        desk = Desk(cluster.home.path / "login", cluster.spec.address)
+        return cls(access, tags, started or defined, desk)
 
     @classmethod
-    def remote(cls, context: str) -> "Product":
+    def remote(cls, context: str, registry: str = "") -> "Product":
         """On the cluster of a kubeconfig's context, unless somebody else's operator works there."""
         kubectl = shutil.which("kubectl")
         if kubectl is None:
@@ -60,7 +65,7 @@ class Product(msgspec.Struct, frozen=True):
         access = Access((kubectl, f"--context={context}"), (f"--kube-context={context}",))
         ours = (releases.OPERATOR_NAMESPACE, releases.OPERATOR) in helm.installed(access)
         rivals.refuse(access, ours)
-        return cls(access)
+        return cls(access, desk=desk_of_context(context), registry=registry)
 
     def install(self, extra: Tree, progress: Progress) -> bool:
         """Installs or upgrades what is not as wanted; says whether anything was."""
@@ -80,22 +85,54 @@ class Product(msgspec.Struct, frozen=True):
         helm.uninstall(self.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
         if purge:
             helm.uninstall(self.access, releases.CRDS, releases.OPERATOR_NAMESPACE)
-            claims = "--selector=app.kubernetes.io/name=slurmctld"
+            claims = "--selector=app.kubernetes.io/name in (slurmctld,mariadb)"
             self.access.run("delete", "persistentvolumeclaims", claims, f"--namespace={releases.SLURM_NAMESPACE}")
+            if self.desk is not None:
+                self.desk.clear()
 
     def first_job(self, progress: Progress) -> FirstJob:
         """Waits for the workers and runs a job on all of them."""
         with progress.step("wait for the workers") as step:
-            workers = firstjob.wait_for_workers(self.access, step)
-        return FirstJob(workers, firstjob.srun(self.access, workers))
+            workers, output = firstjob.run(self.access, step)
+        return FirstJob(workers, output, recorded=firstjob.keeps_records(self.access))
+
+    def way_in(self, job: FirstJob, progress: Progress) -> FirstJob:
+        """Waits until users can log in, and adds the command that does it."""
+        with progress.step("wait for the login pod") as step:
+            if not firstjob.wait_for_login(self.access, step) or self.desk is None:
+                return job
+            command = self.desk.open(self.access)
+            firstjob.until(step, "the login pod to answer", self.desk.lets_in)
+        return msgspec.structs.replace(job, login=command)
 
     def _order(self, extra: Tree) -> list[tuple[Release, bool]]:
         """What to install one after the other, and whether to wait for it.
 
         Into a cluster of our own Slurm's objects go before the operator: its admission server would make them wait.
         """
-        operator, slurm = releases.operator(self.tags), releases.slurm(self.tags, extra)
+        operator, slurm = releases.operator(self.tags, self.registry), self._slurm(extra)
         return [(slurm, False), (operator, False)] if self.started else [(operator, True), (slurm, False)]
+
+    def _slurm(self, extra: Tree) -> Release:
+        trial: Tree = {}
+        if self.desk is not None:
+            # Two workers never share a node.
+            nodes = len(self.access.run("get", "nodes", "--output=name").split())
+            workers = max(1, min(releases.WORKERS, nodes))
+            trial = releases.trial(workers, self.desk.root_keys(), exposed=bool(self.desk.address))
+        return releases.slurm(self.tags, releases.merged(trial, extra), self.registry)
+
+
+def _start_and_build(cluster: Cluster, nodes: list[NodeSpec] | None, progress: Progress) -> tuple[bool, dict[str, str]]:
+    """Both at once; when one fails the other is called off, so that the reason is said at once."""
+    tasks = Tasks()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        building = pool.submit(recipes.build, progress, tasks)
+        try:
+            return cluster.up(nodes, progress=progress), building.result()
+        except BaseException:
+            tasks.stop()
+            raise
 
 
 def _define_kinds(access: Access) -> bool:

@@ -1,11 +1,11 @@
 """The images of the product: what each is built from, and how it gets into a local cluster."""
 
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local import cache, images
+from kubeslurm.local import buildah, cache, images
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
@@ -19,28 +19,36 @@ class Part(msgspec.Struct, frozen=True):
     context: Path
     containerfile: Path
     tag: str
+    staged: bool = True
+
+    def recipes(self) -> list[images.Recipe]:
+        """One for each image; they share layers, so the first is best built before the others."""
+        return [
+            images.Recipe(name, self.tag, self.context, name if self.staged else None, containerfile=self.containerfile)
+            for name in self.names
+        ]
 
 
 def parts() -> tuple[Part, ...]:
-    """All images, those of one Containerfile together because they share layers."""
-    slurm, operator = SOURCES / "images/slurm", SOURCES / "images/operator"
+    """All images of the product, the largest first."""
+    slurm, operator, mariadb = (SOURCES / "images" / name for name in ("slurm", "operator", "mariadb"))
     python = tuple(SOURCES / name for name in ("src", "pyproject.toml", "requirements.lock"))
+    daemons = ("slurmctld", "login", "slurmd", "slurmrestd", "slurmdbd")
+    operators = ("slurm-operator", "slurm-operator-webhook")
     return (
-        Part(("slurmctld", "slurmd", "slurmrestd"), slurm, slurm / "Containerfile", _tag(slurm)),
-        Part(
-            ("slurm-operator", "slurm-operator-webhook"), SOURCES, operator / "Containerfile", _tag(operator, *python)
-        ),
+        Part(daemons, slurm, slurm / "Containerfile", _tag(slurm)),
+        Part(operators, SOURCES, operator / "Containerfile", _tag(operator, *python)),
+        Part(("mariadb",), mariadb, mariadb / "Containerfile", _tag(mariadb), staged=False),
     )
 
 
-def build(progress: Progress) -> dict[str, str]:
+def build(progress: Progress, tasks: Tasks | None = None) -> dict[str, str]:
     """Builds what the store lacks; the tag of every image by its name."""
-    all_parts = parts()
-    present = {(image.name, image.tag) for image in images.list()}
-    missing = [part for part in all_parts if any((name, part.tag) not in present for name in part.names)]
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        for job in [pool.submit(_build, part, progress) for part in missing]:
-            job.result()
+    tasks, all_parts = tasks or Tasks(), parts()
+    missing = _missing([recipe for part in all_parts for recipe in part.recipes()], tasks)
+    wanted = [[recipe for recipe in part.recipes() if recipe.name in missing] for part in all_parts]
+    _make([recipes[0] for recipes in wanted if recipes], tasks, progress)
+    _make([recipe for recipes in wanted for recipe in recipes[1:]], tasks, progress)
     return {name: part.tag for part in all_parts for name in part.names}
 
 
@@ -51,10 +59,23 @@ def push(tags: dict[str, str], cluster: Cluster) -> None:
         list(pool.map(lambda ref: images.push(ref, cluster.registry, ca=cluster.ca), refs))
 
 
-def _build(part: Part, progress: Progress) -> None:
-    for name in part.names:
-        recipe = images.Recipe(name, part.tag, part.context, target=name, containerfile=part.containerfile)
-        images.make(recipe, tasks=Tasks(), progress=progress)
+def _missing(recipes: list[images.Recipe], tasks: Tasks) -> set[str]:
+    """The names that the store lacks. Asked one by one: a list of all images tells sizes too, which takes seconds."""
+    ask = 'for image; do buildah inspect --type=image "$image" > /dev/null 2>&1 || echo "missing $image"; done'
+    said = buildah.script(tasks, ask, *(f"localhost/{recipe.name}:{recipe.tag}" for recipe in recipes))
+    lacking = {line.removeprefix("missing ") for line in said if line.startswith("missing ")}
+    return {recipe.name for recipe in recipes if f"localhost/{recipe.name}:{recipe.tag}" in lacking}
+
+
+def _make(recipes: list[images.Recipe], tasks: Tasks, progress: Progress) -> None:
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        jobs = [pool.submit(images.make, recipe, tasks=tasks, progress=progress) for recipe in recipes]
+        try:
+            for job in as_completed(jobs):
+                job.result()
+        except BaseException:
+            tasks.stop()  # those that run; those that wait end as soon as they start a program
+            raise
 
 
 def _tag(*inputs: Path) -> str:

@@ -1,4 +1,4 @@
-"""The three charts that make up the product, with the values that a trial on one machine wants."""
+"""The three charts that make up the product, with the values that a trial wants."""
 
 from collections.abc import Mapping
 
@@ -15,30 +15,46 @@ OPERATOR = "slurm-operator"
 SLURM = "slurm"
 WORKER = "worker"
 WORKERS = 2
+LOGIN = "main"
+LOGINSET = f"{SLURM}-login-{LOGIN}"
+
+Tags = Mapping[str, str]  # of images of our own build, by name; the others are published ones
 
 
 def crds() -> Release:
     return Release(CRDS, OPERATOR_NAMESPACE, CHARTS / CRDS, {})
 
 
-def operator(tags: Mapping[str, str]) -> Release:
-    values: Tree = {}
-    if tags:
-        values = {
-            "operator": {"image": _image("slurm-operator", tags)},
-            "webhook": {"image": _image("slurm-operator-webhook", tags)},
-        }
+def operator(tags: Tags, registry: str = "") -> Release:
+    """The operator and its admission server."""
+    parts = {"operator": "slurm-operator", "webhook": "slurm-operator-webhook"}
+    values = {part: {"image": image} for part, name in parts.items() if (image := _image(name, tags, registry))}
     return Release(OPERATOR, OPERATOR_NAMESPACE, CHARTS / OPERATOR, values)
 
 
-def slurm(tags: Mapping[str, str], extra: Tree) -> Release:
+def slurm(tags: Tags, extra: Tree, registry: str = "") -> Release:
     """A small cluster: two workers, one partition; `extra` values of the user go over it."""
     values: Tree = {
         "nodesets": {WORKER: {"replicas": WORKERS}},
         "partitions": {"all": {"enabled": True}},
         "controller": {"metrics": {"enabled": True}},
     }
-    return Release(SLURM, SLURM_NAMESPACE, CHARTS / "slurm", merged(merged(values, _local(tags)), extra))
+    for layer in (_images(tags, registry), this_machine() if tags else {}, extra):
+        values = merged(values, layer)
+    return Release(SLURM, SLURM_NAMESPACE, CHARTS / "slurm", values)
+
+
+def trial(workers: int, root_keys: str, exposed: bool) -> Tree:
+    """Values for what a trial has besides: records of jobs in a database, and a login pod that lets root in by key.
+
+    Where nobody said so, the login pod must not be exposed to more than the cluster: not even by a load balancer.
+    """
+    service = {"spec": {"type": "NodePort" if exposed else "ClusterIP"}}
+    return {
+        "nodesets": {WORKER: {"replicas": workers}},
+        "accounting": {"enabled": True, "mariadb": {"enabled": True}},
+        "loginsets": {LOGIN: {"rootSshAuthorizedKeys": root_keys, "service": service}},
+    }
 
 
 def merged(base: Tree, over: Tree) -> Tree:
@@ -50,24 +66,33 @@ def merged(base: Tree, over: Tree) -> Tree:
     return result
 
 
-def _local(tags: Mapping[str, str]) -> Tree:
-    """Images and limits for nodes that are all the same machine."""
-    if not tags:
-        return {}
-    slurmctld = {"image": _image("slurmctld", tags)}
-    limits = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "64Mi"}}
+def _images(tags: Tags, registry: str) -> Tree:
+    """Where each container's image is, as far as it is not the published one."""
+    image = {
+        name: {"image": found} if (found := _image(name, tags, registry)) else {}
+        for name in ("slurmctld", "slurmrestd", "slurmd", "slurmdbd", "mariadb", "login")
+    }
     return {
-        "controller": {"slurmctld": slurmctld, "reconfigure": slurmctld},
-        "restapi": {"slurmrestd": {"image": _image("slurmrestd", tags)}},
-        "nodesetDefaults": {"slurmd": {"image": _image("slurmd", tags), "resources": limits}},
-        "isolation": {"cgroup": _cgroup_version()},
+        "controller": {"slurmctld": image["slurmctld"], "reconfigure": image["slurmctld"]},
+        "restapi": {"slurmrestd": image["slurmrestd"]},
+        "nodesetDefaults": {"slurmd": image["slurmd"]},
+        "accounting": {"slurmdbd": image["slurmdbd"], "mariadb": image["mariadb"]},
+        "loginsetDefaults": {"login": image["login"]},
     }
 
 
-def _cgroup_version() -> str:
+def this_machine() -> Tree:
+    """Limits for nodes that are all the same machine, and its control groups."""
+    limits = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "64Mi"}}
     memory = [each for each in cgroups.detect().hierarchies if each.fstype == "cgroup" and "memory" in each.options]
-    return "v1" if memory else "v2"
+    return {
+        "nodesetDefaults": {"slurmd": {"resources": limits}},
+        "isolation": {"cgroup": "v1" if memory else "v2"},
+    }
 
 
-def _image(name: str, tags: Mapping[str, str]) -> Tree:
-    return {"repository": f"localhost/{name}", "tag": tags[name]}
+def _image(name: str, tags: Tags, registry: str) -> Tree:
+    """Nothing for the published image, which the charts know by themselves."""
+    if name in tags:
+        return {"repository": f"localhost/{name}", "tag": tags[name]}
+    return {"repository": f"{registry}/{name}"} if registry else {}

@@ -1,5 +1,8 @@
 """`kubeslurm up` and `kubeslurm down`: the whole product, on this machine or on a cluster that exists."""
 
+import shlex
+import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +18,7 @@ from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Progress
 
+app = typer.Typer()
 out = Console(highlight=False, soft_wrap=True)
 
 Name = Annotated[str, typer.Option("--name", help="Which cluster on this machine.")]
@@ -22,28 +26,35 @@ Context = Annotated[str | None, typer.Option(help="Use this context of your kube
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 
+@app.command()
 def up(
     nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of a new cluster on this machine; 3.")] = None,
     values: Annotated[Path | None, typer.Option(help="Values for the slurm chart.", exists=True)] = None,
     name: Name = DEFAULT_NAME,
     context: Context = None,
+    registry: Annotated[
+        str, typer.Option(help="With --context: where the images are, if not at ghcr.io/kubeslurm.")
+    ] = "",
     yes: Yes = False,
 ) -> None:
     """Bring up Slurm: Kubernetes (unless --context names one), the operator, a small cluster, a first job."""
-    extra: Tree = yaml.safe_load(values.read_text()) or {} if values else {}
     began = time.monotonic()
-    if context is not None:
-        _ask(f"Install Slurm and its operator on the cluster of context {context!r}?", yes)
     try:
+        extra = _values(values)
+        if context is not None:
+            _ask(f"Install Slurm and its operator on the cluster of context {context!r}?", yes)
         with Progress() as progress:
-            product = Product.local(name, nodes, progress) if context is None else Product.remote(context)
+            product = Product.local(name, nodes, progress) if context is None else Product.remote(context, registry)
             changed = product.install(extra, progress) or product.started
             job = product.first_job(progress)
+            seconds = time.monotonic() - began
+            job = product.way_in(job, progress)
     except LocalError as error:
         raise _said(error) from None
-    _tell(job, changed, time.monotonic() - began, _kubectl(name, context))
+    _tell(job, changed, seconds, _kubectl(name, context))
 
 
+@app.command()
 def down(
     purge: Annotated[bool, typer.Option("--purge", help="Delete volumes and all other state too.")] = False,
     name: Name = DEFAULT_NAME,
@@ -63,6 +74,16 @@ def down(
     out.print(f"Slurm and its operator are gone from {context}.")
 
 
+def _values(path: Path | None) -> Tree:
+    try:
+        found = yaml.safe_load(path.read_text()) if path else None
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise LocalError(f"The values in {path} cannot be read: {error}.", "Correct the file.") from error
+    if found is not None and not isinstance(found, dict):
+        raise LocalError(f"The values in {path} are no map.", "Write them as the values.yaml of a Helm chart.")
+    return found or {}
+
+
 def _ask(question: str, yes: bool) -> None:
     if not yes and not typer.confirm(question):
         raise typer.Exit(1)
@@ -75,22 +96,27 @@ def _said(error: LocalError) -> typer.Exit:
 
 def _kubectl(name: str, context: str | None) -> str:
     if context is not None:
-        return f"kubectl --context {context}"
-    return "kubeslurm local kubectl" + ("" if name == DEFAULT_NAME else f" --name {name}")
+        return f"kubectl --context {shlex.quote(context)}"
+    # As it was called, where a shell would not find it by its name: lines have to work when they are pasted.
+    program = "kubeslurm" if shutil.which("kubeslurm") else shlex.quote(sys.argv[0])
+    return f"{program} local kubectl" + ("" if name == DEFAULT_NAME else f" --name {name}")
 
 
 def _tell(job: FirstJob, changed: bool, seconds: float, kubectl: str) -> None:
     state = f"Slurm is up after {seconds:.1f} s." if changed else "Everything was up already; nothing was changed."
     here = f"{kubectl} -n {releases.SLURM_NAMESPACE}"
-    enter = f"{here} exec -it statefulset/{releases.SLURM}-controller -c slurmctld --"
+    enter = f"{here} exec statefulset/{releases.SLURM}-controller -c slurmctld --"
     lines = [
         f"{state} `srun --nodes={job.workers} hostname` says:",
         job.output.rstrip(),
         "",
         "What to try next:",
         f"  {here} get slurm",
-        f"  {enter} sinfo",
-        f"  {enter} sbatch --wrap 'sleep 60'",
         f"  {here} scale nodeset/{releases.SLURM}-worker-{releases.WORKER} --replicas={job.workers + 1}",
+        f"  {job.login or enter} sbatch --wrap hostname",
     ]
+    if job.recorded:
+        lines.append(f"  {job.login or enter} sacct --allusers --starttime=now-1week")
+    if job.login:
+        lines.append(f"  {job.login}")
     out.print("\n".join(lines), markup=False)

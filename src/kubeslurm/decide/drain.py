@@ -19,6 +19,7 @@ DELETION = "deletion"
 PLACEMENT = "placement"
 NODE = "node"
 USER = ""
+CORDON = "Cordon"  # value of the annotation on a Kubernetes node whose cordon mirrors a drain in Slurm
 
 REASON_LIMIT = 256
 # Kubernetes' own taints say what the kubelet or a controller thinks of the node. A kubelet that is away for a minute is
@@ -26,6 +27,10 @@ REASON_LIMIT = 256
 OWN_TAINTS = "node.kubernetes.io/"
 # Reasons that slurmctld writes by itself; they describe the node, not somebody's will.
 SLURM_REASONS = ("Not responding", "Node unexpectedly rebooted")
+# How they begin when slurmctld refuses what a slurmd registers with.
+REFUSALS = ("Low ", "gres/", "Invalid gres", "Failed to set topology")
+
+NO_REASON = "no reason given"
 
 _TEXT = {
     SCALE_IN: "Pod ({pod}) is pending termination for scale-in",
@@ -48,6 +53,14 @@ class Hold(msgspec.Struct, frozen=True):
     reason: str
 
 
+class Overdue(msgspec.Struct, frozen=True):
+    """A Slurm node that has kept its jobs for longer than `patience`, in seconds from when `reason` was given."""
+
+    node: str
+    reason: str
+    patience: float
+
+
 def hold(
     worker: Worker, condemned: Mapping[str, str], tolerations: Sequence[Tree], watched: Collection[str]
 ) -> Hold | None:
@@ -64,14 +77,20 @@ def hold(
 
 def host_reason(host: views.Node, pod: str, tolerations: Sequence[Tree], watched: Collection[str]) -> str:
     """Why the Kubernetes node must take no new jobs; empty when it may."""
-    failing = [each for each in host.status.conditions if each.type in watched and each.status == "True"]
+    failing = [
+        each
+        for each in host.status.conditions
+        if each.type in watched and each.status == "True" and each.type != names.SLURM_DRAIN_CONDITION
+    ]
     told = "; ".join(f"({each.reason}: {each.message})" for each in failing)
     taint = next((each for each in host.spec.taints if _repels(each, tolerations)), None)
-    if host.spec.unschedulable or taint or failing:
+    # A cordon that mirrors a drain in Slurm says nothing new to Slurm, and must not outlive that drain there.
+    cordoned = host.spec.unschedulable and host.metadata.annotations.get(names.SLURM_DRAIN) != CORDON
+    if cordoned or taint or failing:
         custom = clean(host.metadata.annotations.get(names.NODE_CORDON_REASON, "")) or clean(told)
         if custom:
             return custom
-        if not host.spec.unschedulable and taint:
+        if not cordoned and taint:
             return f"Node ({host.name}) is tainted with {taint.key}:{taint.effect}, Pod ({pod}) must be cordoned"
         return f"Node ({host.name}) was cordoned, Pod ({pod}) must be cordoned"
     return ""
@@ -97,6 +116,23 @@ def own(node: Node) -> bool:
     return node.ours or node.reason.startswith(SLURM_REASONS)
 
 
+def refused(node: Node) -> bool:
+    """Whether slurmctld itself, and no admin, keeps the node out of service because its slurmd has too little.
+
+    Where an admin's reason stands, the node stays out of service until the admin says otherwise, whatever it has.
+    """
+    return node.invalid and (own(node) or not node.reason or node.reason.startswith(REFUSALS))
+
+
+def foreign_reason(node: Node) -> str:
+    """Why an admin or a health check gives the node no jobs; empty when only we or slurmctld stand behind it."""
+    if refused(node) or not (node.drain or node.down):
+        return ""
+    if own(node):
+        return _reason_before(node)
+    return node.reason or (NO_REASON if node.drain else "")
+
+
 def change(worker: Worker, held: Hold | None) -> NodeUpdate | None:
     """What Slurm must be told so that the node takes jobs when it should; nothing an admin decided is undone."""
     node = worker.node
@@ -120,18 +156,19 @@ def released(worker: Worker) -> bool:
     return node is None or not node.drain or not own(node)
 
 
-def overdue(worker: Worker, held: Hold | None, wish: Drain | None, now: datetime) -> bool:
-    """Whether a worker that must go has kept its jobs for longer than its owner allows; never without such a wish.
+def overdue(worker: Worker, held: Hold | None, wish: Drain | None, now: datetime) -> Overdue | None:
+    """A worker that must go and has kept its jobs for longer than its owner allows; never without such a wish.
 
     The time runs from when Slurm was told the present cause: a drain for another cause before gave no notice.
     """
     node = worker.node
     if wish is None or wish.policy == "Wait" or not wish.deadline or node is None or held is None:
-        return False
-    since = node.reason_changed_at.value
+        return None
+    since, notice = node.reason_changed_at.value, parse_duration(wish.deadline)
     if not (node.drain and node.reason.startswith(held.reason) and node.busy) or not since:
-        return False
-    return datetime.fromtimestamp(since, UTC) + parse_duration(wish.deadline) <= now
+        return None
+    late = datetime.fromtimestamp(since, UTC) + notice <= now
+    return Overdue(worker.slurm_name, held.reason, notice.total_seconds()) if late else None
 
 
 def _draining(node: Node, held: Hold) -> NodeUpdate | None:
@@ -154,6 +191,8 @@ def _reason_before(node: Node) -> str:
 def _repels(taint: views.Taint, tolerations: Sequence[Tree]) -> bool:
     if taint.effect not in ("NoSchedule", "NoExecute") or taint.key.startswith(OWN_TAINTS):
         return False
+    if taint.key == names.SLURM_DRAIN:
+        return False  # it stems from Slurm
     return not any(tolerates(each, taint) for each in tolerations)
 
 

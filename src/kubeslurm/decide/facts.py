@@ -15,6 +15,7 @@ ALSO_USER = "+user"
 STATE_PREFIX = "SlurmNodeState"  # pod conditions that show the state of the Slurm node
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+_PHASES = {"Unknown": 1, "Running": 2}  # any other phase goes first
 _COST = re.compile(r"^(0|-?[1-9][0-9]*)$")
 _ORDINAL = re.compile(r"-([0-9]+)$")
 
@@ -72,6 +73,11 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
         if self.mode == "DaemonSet":
             return spec.hostname
         return spec.nodeName if spec.hostNetwork else spec.hostname or self.name
+
+    @cached_property
+    def claim(self) -> str:
+        """Namespace, cluster and Slurm node, as claims to a node's name are filed."""
+        return f"{self.pod.metadata.namespace}/{self.pod.metadata.labels.get(names.LABEL_CLUSTER)}/{self.slurm_name}"
 
     @cached_property
     def mode(self) -> str:
@@ -167,6 +173,23 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
             return msgspec.convert(text, datetime) if text else unknown
         except msgspec.ValidationError:
             return unknown
+
+    @cached_property
+    def rank(self) -> tuple[object, ...]:
+        """How dispensable it is: the smaller, the sooner it goes when some must."""
+        created = self.pod.metadata.creationTimestamp
+        ready_since = self.ready_since if self.ready else None
+        return (
+            bool(self.pod.spec.nodeName),
+            _PHASES.get(self.pod.status.phase, 0),
+            self.ready,
+            self.cost,
+            self.deadline,
+            not self.cordoned,
+            -(self.ordinal if self.ordinal is not None else -1),
+            -(ready_since or EPOCH).timestamp(),
+            -created.timestamp() if created else float("-inf"),
+        )
 
     @cached_property
     def forced(self) -> bool:

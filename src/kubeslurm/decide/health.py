@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.decide.drain import own
+from kubeslurm.decide.drain import own, refused
 from kubeslurm.decide.facts import PodInfo, Seen, Worker
 from kubeslurm.slurm.models import REASON_PREFIX, Job, Node
 
@@ -62,7 +62,7 @@ def orphans(records: Iterable[Node], wanted: Collection[str]) -> Records:
         if node.busy:
             if not node.down:
                 fence.append(node)
-        elif node.invalid or own(node) or not node.reason or node.name not in wanted:
+        elif refused(node) or own(node) or not node.reason or node.name not in wanted:
             delete.append(node.name)
     return Records(tuple(delete), tuple(fence))
 
@@ -97,17 +97,20 @@ class Verdict(msgspec.Struct, frozen=True):
     alone: bool = False  # the lost jobs are all that is on the node
 
 
-def verdict(jobs: Iterable[Job], started: datetime | None) -> Verdict:
-    """Compares the age of jobs with that of the slurmd container.
+def verdict(jobs: Iterable[Job], started: datetime | None, noticed: datetime) -> Verdict:
+    """Compares the age of jobs with that of the slurmd container, which was noticed here at `noticed`.
 
-    The two times come from two machines' clocks in whole seconds, so what lies close together is left undecided. A job
-    that is being cleaned up comes to its end by itself.
+    The times come from two machines' clocks in whole seconds, so what lies close together is left undecided. A worker
+    whose clock is ahead would make its slurmd look younger than it is, and its jobs older; but slurmd cannot have
+    started after it was noticed, and that moment is by slurmctld's clock, as the jobs' are. A job that is being cleaned
+    up comes to its end by itself.
     """
     alive = [job for job in jobs if "COMPLETING" not in job.job_state and not ALIVE.isdisjoint(job.job_state)]
     starts = {job.job_id: datetime.fromtimestamp(job.start_time.value or 0, UTC) for job in alive}
     if started is None or not alive:
         return Verdict()
-    lost = tuple(job for job in alive if job.start_time.value and starts[job.job_id] + CLOCKS < started)
+    latest = min(started, noticed)
+    lost = tuple(job for job in alive if job.start_time.value and starts[job.job_id] + CLOCKS < latest)
     young = [job for job in alive if starts[job.job_id] > started + CLOCKS]
     return Verdict(lost, cleared=len(young) == len(alive), alone=len(lost) == len(alive))
 
@@ -136,7 +139,7 @@ def outgrown(workers: Iterable[Worker], leaving: Collection[str]) -> list[Worker
         worker
         for worker in workers
         if worker.node is not None
-        and worker.node.invalid
+        and refused(worker.node)
         and not worker.terminating
         and worker.name not in leaving
         and (info := PodInfo.parse(worker.node.comment)).podUID

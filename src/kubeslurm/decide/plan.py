@@ -9,7 +9,7 @@ from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import identity
 from kubeslurm.build.identity import Slot
 from kubeslurm.decide import drain, health, placement, rollout, scale, sync
-from kubeslurm.decide.drain import Hold
+from kubeslurm.decide.drain import Hold, Overdue
 from kubeslurm.decide.facts import Seen, Worker
 from kubeslurm.decide.health import Records
 from kubeslurm.slurm.models import NodeUpdate
@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
     remove: tuple[Worker, ...] = ()
     restart: tuple[Worker, ...] = ()
     create: tuple[Slot, ...] = ()
-    overdue: tuple[str, ...] = ()  # Slurm nodes whose jobs have had their time
+    overdue: tuple[Overdue, ...] = ()  # Slurm nodes whose jobs have had their time, by our own clock
 
     @property
     def is_waiting(self) -> bool:
@@ -73,11 +73,11 @@ def decide(nodeset: NodeSet, seen: Seen, policy: Policy) -> Plan:
         restart=tuple(health.unregistered(seen, policy.absences, condemned)),
         create=tuple(slot for slot in slots if identity.slurm_name(nodeset, slot) not in blocked),
         overdue=tuple(
-            worker.slurm_name
+            late
             for worker in staying
             if worker.name in condemned
             and seen.known
-            and drain.overdue(worker, holds.get(worker.name), nodeset.spec.drain, seen.now)
+            and (late := drain.overdue(worker, holds.get(worker.name), nodeset.spec.drain, seen.now))
         ),
     )
 

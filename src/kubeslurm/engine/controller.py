@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from kubeslurm.engine import metrics
+from kubeslurm.engine.context import Pass, current
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.queue import Closed, Queue
 from kubeslurm.engine.store import Store
@@ -18,6 +19,7 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Hashable)
 
 log = structlog.get_logger("kubeslurm.engine")
+TURN = 0.005  # seconds after which others get the loop
 OUTCOMES = ("done", "requeue", "retry", "error", "terminal")
 _pass_number = itertools.count(1)
 
@@ -111,22 +113,28 @@ class Controller:
         return not late
 
     async def _work(self) -> None:
-        # Every worker is a task with a context of its own, so there is nothing to unbind between passes.
-        structlog.contextvars.bind_contextvars(controller=self.name)
-        loop = asyncio.get_running_loop()
+        loop, queue = asyncio.get_running_loop(), self._queue
+        turn_ends = 0.0
         while True:
-            try:
-                key = await self._queue.get()
-            except Closed:
-                return
-            structlog.contextvars.bind_contextvars(key=str(key), reconcile_id=next(_pass_number))
+            key = queue.take()
+            if key is None:
+                try:
+                    key = await queue.get()
+                except Closed:
+                    return
+            # Every worker is a task with a context of its own, so there is nothing to unset between passes.
+            current.set(Pass(self.name, key, next(_pass_number)))
             started = loop.time()
             try:
                 outcome = await self._attempt(key)
             finally:
-                self._queue.done(key)
+                queue.done(key)
+            ended = loop.time()
             self._outcomes[outcome].inc()
-            self._seconds.observe(loop.time() - started)
+            self._seconds.observe(ended - started)
+            if ended > turn_ends:  # thousands of passes that wait for nothing must not hold the loop
+                await asyncio.sleep(0)
+                turn_ends = loop.time() + TURN
 
     async def _attempt(self, key: Key) -> str:
         try:

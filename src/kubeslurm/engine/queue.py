@@ -96,6 +96,8 @@ class Queue(Generic[K]):
 
     def take(self) -> K | None:
         """The next key if one is ready; it is ours until done()."""
+        if self._closed:
+            return None
         self._promote_due()
         for ready in (self._ready[True], self._ready[False]):
             if ready:
@@ -175,7 +177,10 @@ class Queue(Generic[K]):
         self._started[key] = now
 
     def _promote_due(self) -> None:
-        now = self.clock()
+        if not self._heap:
+            return
+        # A timer may fire a rounding error before its deadline; to wait for the rest would spin on a coarse clock.
+        now = self.clock() + EPSILON
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             due = self._due.get(key)

@@ -75,7 +75,13 @@ class Kube:
             return _as_tree(live)
         if live is not None and slot not in self._applied and ownership.written_by(live, self._legacy, subresource):
             await self.take_over(kind, key, status=status)
-        raw = await self._force(request, {})
+        try:
+            raw = await self._force(request, {})
+        except NotFound as error:
+            if not status:
+                raise
+            # Deleted while we worked on it; the next pass sees that.
+            raise Conflict(409, "Conflict", f"{kind.kind} {key} is gone: {error.message}") from error
         result = self._observe(kind, raw)
         self._applied[slot] = Applied(digest, ownership.owned_by(result, self.manager, subresource))
         return _tree(raw)

@@ -7,6 +7,9 @@ import msgspec
 
 from kubeslurm.engine.controller import Retry
 
+TERMINATING_PAUSE = 10.0
+"""Seconds for which nothing new is tried in a namespace that is being deleted."""
+
 
 class ApiError(Exception):
     """The server refused; `reason` is its CamelCase word, `message` its sentence."""
@@ -68,6 +71,10 @@ class Fenced(Transient):
     """Refused by ourselves: leadership is not certain any more, so no write may start."""
 
 
+class Terminating(Transient):
+    """The namespace is being deleted, and nothing new may be made in it."""
+
+
 class Status(msgspec.Struct, frozen=True):
     """The API server's own error object."""
 
@@ -108,6 +115,8 @@ def error_of(status: Status, code: int = 0, *, retry_after: str = "") -> ApiErro
     kind = Unavailable if code >= 500 else _BY_STATUS.get(code, ApiError)
     if code == 409 and status.reason == "AlreadyExists":
         kind = AlreadyExists
+    if code == 403 and any(cause.get("reason") == "NamespaceTerminating" for cause in details.get("causes") or ()):
+        return Terminating(code, status.reason, message, after=TERMINATING_PAUSE, details=details)
     if issubclass(kind, Transient):
         after = float(retry_after) if retry_after.isdigit() else float(details.get("retryAfterSeconds") or 0)
         return kind(code, status.reason, message, after=after, details=details)

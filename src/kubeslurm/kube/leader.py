@@ -14,7 +14,7 @@ from kubeslurm.api.kinds import LEASE
 from kubeslurm.api.meta import Tree
 from kubeslurm.kube import metrics
 from kubeslurm.kube.connection import Connection, Request
-from kubeslurm.kube.errors import AlreadyExists, ApiError, Conflict, NotFound
+from kubeslurm.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Transient
 from kubeslurm.kube.fence import Fence
 
 log = structlog.get_logger("kubeslurm.kube")
@@ -58,6 +58,8 @@ class Leader:
         self._timing = timing or Timing()
         self._clock: Callable[[], float] = fence.clock
         self._acquired = asyncio.Event()
+        self._held: Tree | None = None  # the Lease as we wrote it last: renewing it needs no reading
+        self._pause = self._timing.retry
         self._seen: tuple[str, str] = ("", "")
         self._seen_at = 0.0
 
@@ -73,7 +75,7 @@ class Leader:
         """Take the Lease when it is free, then renew it; raises LeadershipLost when that fails for too long."""
         try:
             while not await self._try():  # noqa: ASYNC110 (the Lease lives on the server)
-                await asyncio.sleep(self._timing.retry)
+                await asyncio.sleep(self._pause)
             log.info("leading", lease=f"{self._namespace}/{self._name}", identity=self.identity)
             metrics.LEADER.set(1)
             self._acquired.set()
@@ -106,20 +108,24 @@ class Leader:
     async def _try(self) -> bool:
         """One attempt to take or renew; the time until which it counts starts before the request does."""
         started = self._clock()
+        held, self._held = self._held, None
+        self._pause = self._timing.retry
         try:
-            lease = await self._read()
+            lease = held or await self._read()
             if lease is None:
-                await self._write("POST", self._fresh())
+                lease = await self._write("POST", self._fresh())
+            elif held or self._is_free(lease["spec"]):
+                lease = await self._write("PUT", self._claimed(lease))
             else:
-                if not self._is_free(lease["spec"]):
-                    return False
-                await self._write("PUT", self._claimed(lease))
+                return False
         except (Conflict, AlreadyExists):
             return False
         except ApiError as error:
             log.warning("lease not reached", reason=str(error))
+            if isinstance(error, Transient):
+                self._pause = max(self._pause, error.after)
             return False
-        self.holder = self.identity
+        self.holder, self._held = self.identity, lease
         self._fence.extend(started + self._timing.renew, started + self._timing.lease)
         return True
 
@@ -171,7 +177,7 @@ class Leader:
         lease.setdefault("spec", {})
         return lease
 
-    async def _write(self, method: str, lease: Tree) -> None:
+    async def _write(self, method: str, lease: Tree) -> Tree:
         name = self._name if method == "PUT" else ""
         request = Request(
             verb="update" if name else "create",
@@ -180,7 +186,10 @@ class Leader:
             path=LEASE.path(self._namespace, name),
             body=msgspec.json.encode(lease),
         )
-        await self._connection.write_unfenced(request, timeout=self._timing.retry * 2)
+        written: Tree = msgspec.json.decode(
+            await self._connection.write_unfenced(request, timeout=self._timing.retry * 2)
+        )
+        return written
 
 
 def _stamp() -> str:

@@ -6,6 +6,8 @@ from typing import Any
 
 import structlog
 
+from kubeslurm.engine.context import add_pass
+
 # They report every request at info; the interesting ones are logged by us.
 NOISY = ("asyncio", "hpack", "httpcore2", "httpx2", "uvicorn", "uvicorn.access", "uvicorn.error")
 
@@ -14,7 +16,7 @@ def configure(level: str, form: str) -> None:
     """Sets up structlog, and sends what libraries log through the same door."""
     as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
     shared: list[Any] = [
-        structlog.contextvars.merge_contextvars,
+        add_pass,
         structlog.stdlib.add_logger_name,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),

@@ -78,7 +78,7 @@ NEEDS: Mapping[str, tuple[Rule, ...]] = {
     ),
     # An immutable Secret, of a token that is not refreshed, can only be replaced by deleting it.
     "token": (*serves(kinds.TOKEN), *keeps(kinds.SECRET), on(kinds.SECRET, "delete")),
-    "slurm": sees(kinds.CONTROLLER, kinds.RESTAPI, kinds.POD, kinds.SECRET),
+    "slurm": (*sees(kinds.CONTROLLER, kinds.NODESET, kinds.RESTAPI, kinds.POD), *keeps(kinds.SECRET)),
     "nodeset": (
         *serves(kinds.NODESET),
         *sees(kinds.CONTROLLER, kinds.SECRET, kinds.NODE),
@@ -97,6 +97,8 @@ OWN = (
     on(kinds.DEPLOYMENT, "get", "patch", names=(OPERATOR_NAME,)),
 )
 RIVALS = (on(kinds.LEASE, "list", "watch", names=(LEASE_NAME,)),)
+# Only where Kubernetes nodes shall show what was drained in Slurm.
+MARKS = (on(kinds.NODE, "patch"), on(kinds.NODE, "patch", sub="status"))
 METRICS = (
     Rule("authentication.k8s.io", "tokenreviews", ("create",)),
     Rule("authorization.k8s.io", "subjectaccessreviews", ("create",)),
@@ -105,7 +107,8 @@ WEBHOOK = (on(kinds.CONFIGMAP, "get"), on(kinds.PERSISTENT_VOLUME_CLAIM, "get"),
 WEBHOOK_TRUST = tuple(
     on(kind, "get", "patch", names=(WEBHOOK_NAME,)) for kind in (kinds.MUTATING_WEBHOOKS, kinds.VALIDATING_WEBHOOKS)
 )
-WEBHOOK_SECRET = (on(kinds.SECRET, "get", "patch", names=(CERTIFICATES_NAME,)),)
+# A right to create cannot be tied to a name; it makes the Secret again when someone has deleted it.
+WEBHOOK_SECRET = (on(kinds.SECRET, "create"), on(kinds.SECRET, "get", "patch", names=(CERTIFICATES_NAME,)))
 
 CLUSTER_SCOPED = frozenset({kinds.NODE.plural})
 
@@ -129,6 +132,7 @@ def roles() -> dict[str, tuple[Rule, ...]]:
     return {
         "operator.objects": tuple(rule for rule in needed if rule.resource not in CLUSTER_SCOPED),
         "operator.nodes": tuple(rule for rule in needed if rule.resource in CLUSTER_SCOPED),
+        "operator.marks": MARKS,
         "operator.own": OWN,
         "operator.rivals": RIVALS,
         "metrics": METRICS,

@@ -13,11 +13,23 @@ from kubeslurm.operator.settings import SettingsError
 
 
 class _Quiet(uvicorn.Server):
-    """Leaves the signals to the process, which stops its parts in order."""
+    """Leaves the signals to the process, which stops its parts in order, and sleeps when nobody asks anything."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._asked = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
+
+    async def main_loop(self) -> None:
+        """Instead of ten looks a second for a reason to end; they would only renew a Date header."""
+        await self._asked.wait()
+
+    def stop(self) -> None:
+        self.should_exit = True
+        self._asked.set()
 
 
 class Server:
@@ -33,6 +45,7 @@ class Server:
                 access_log=False,
                 log_config=None,
                 server_header=False,
+                date_header=False,
                 # A stop must not wait for a client that holds its connection open.
                 timeout_graceful_shutdown=3,
             )
@@ -48,7 +61,7 @@ class Server:
         try:
             await asyncio.shield(serving)
         except asyncio.CancelledError:
-            self._server.should_exit = True
+            self._server.stop()
             await serving
             raise
 

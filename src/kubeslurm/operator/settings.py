@@ -13,6 +13,7 @@ ENV_PREFIX = "KUBESLURM_"
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 RESOLV_CONF = Path("/etc/resolv.conf")
 DISABLED = "0"
+DRAIN_MARKS = ("", "Condition", "Taint", "Cordon")
 
 
 class SettingsError(ValueError):
@@ -43,6 +44,7 @@ class OperatorSettings(Common, frozen=True, kw_only=True, rename="camel", forbid
     """Settings of `kubeslurm operator`."""
 
     propagated_node_conditions: tuple[str, ...] = ()
+    slurm_drain_on_node: str = ""  # how Kubernetes nodes show a drain made in Slurm; empty for not at all
     cluster_domain: str = ""  # found in the pod's resolv.conf when not set
     accounting_workers: int = 4
     controller_workers: int = 4
@@ -153,6 +155,8 @@ def _checked(settings: S) -> S:
         )
     if settings.log_format not in {"auto", "json", "console"}:
         raise SettingsError(f"the log format {settings.log_format!r} is unknown: use auto, json or console.")
+    if getattr(settings, "slurm_drain_on_node", "") not in DRAIN_MARKS:
+        raise SettingsError("slurm-drain-on-node must be Condition, Taint or Cordon, or empty to leave nodes alone.")
     for field in msgspec.structs.fields(settings):
         if field.name.endswith("_workers") and getattr(settings, field.name) < 1:
             raise SettingsError(f"{field.name} must be at least 1.")

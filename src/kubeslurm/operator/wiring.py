@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from kubeslurm.api import kinds
+from kubeslurm.decide.mark import Mode
 from kubeslurm.engine.controller import Controller, Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.manager import Manager
@@ -27,6 +28,7 @@ from kubeslurm.operator.settings import OperatorSettings
 from kubeslurm.reconcile.accounting import AccountingReconciler
 from kubeslurm.reconcile.controller import ControllerReconciler
 from kubeslurm.reconcile.loginset import LoginSetReconciler
+from kubeslurm.reconcile.marks import NodeMarker
 from kubeslurm.reconcile.nodeset import NodeSetReconciler
 from kubeslurm.reconcile.restapi import RestApiReconciler
 from kubeslurm.reconcile.slurm import SlurmReconciler
@@ -67,7 +69,15 @@ def parts(settings: OperatorSettings) -> tuple[Part, ...]:
         Part("token", TokenReconciler, settings.token_workers),
         # Every change of a pod concerns its NodeSet as a whole: a pass for each would walk all pods each time.
         Part("nodeset", nodeset, settings.nodeset_workers, window=0.3),
+        *_marks(settings),
     )
+
+
+def _marks(settings: OperatorSettings) -> tuple[Part, ...]:
+    if not settings.slurm_drain_on_node:
+        return ()
+    mode = msgspec.convert(settings.slurm_drain_on_node, type=Mode)
+    return (Part("marks", partial(NodeMarker, mode=mode), settings.nodeset_workers),)
 
 
 class Operator:

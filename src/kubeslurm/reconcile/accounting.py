@@ -47,15 +47,17 @@ class AccountingReconciler:
         if not accounting.deleting:
             accounting = await self.kube.add_finalizer(ACCOUNTING, accounting, names.FINALIZER)
 
+        pod = self.caches.store(POD).get(Key(key.namespace, f"{names.accounting(key.name)}-0"))
+        begun = await self._begun(pod)
         blocked = () if accounting.spec.external or accounting.deleting else missing(self.caches, accounting)
         if not (blocked or accounting.deleting or accounting.spec.external):
-            await self._apply(accounting)
+            await self._apply(accounting, converting=report.converts(begun))
 
-        pod = self.caches.store(POD).get(Key(key.namespace, f"{names.accounting(key.name)}-0"))
         seen = report.Seen(
             blocked=blocked[0] if blocked else None,
             pod=pod,
             log=await self._log(pod),
+            begun=begun,
             settings=await self._complaints(pod),
             held_by=self._holders(accounting) if accounting.deleting else (),
             now=datetime.now(UTC),
@@ -65,12 +67,14 @@ class AccountingReconciler:
             return None
         return Requeue(after=RUNNING_PAUSE if pod.ready else STARTING_PAUSE)
 
-    async def _apply(self, accounting: Accounting) -> None:
+    async def _apply(self, accounting: Accounting, *, converting: bool) -> None:
         files = self._files(accounting)
         current = self.caches.store(STATEFULSET).get(Key(accounting.namespace, names.accounting(accounting.name)))
         await self.kube.apply(build.secret(accounting, files.conf))
         await self.kube.apply(build.service(accounting))
-        await self.kube.apply(settled(build.statefulset(accounting, files), current))
+        # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
+        if not converting:
+            await self.kube.apply(settled(build.statefulset(accounting, files), current))
 
     def _files(self, accounting: Accounting) -> build.Files:
         spec, namespace = accounting.spec, accounting.namespace
@@ -90,6 +94,13 @@ class AccountingReconciler:
         if pod is None or container is None or container.state.running is None:
             return ""
         return await logs.recent(self.kube, Key(*pod.key), names.SLURMDBD, seconds=MEMORY)
+
+    async def _begun(self, pod: Pod | None) -> str:
+        """The first words of a slurmdbd that is not ready yet: a conversion is told only there."""
+        container = pod.container_status(names.SLURMDBD) if pod and not pod.ready else None
+        if pod is None or container is None or container.state.running is None:
+            return ""
+        return await logs.beginning(self.kube, Key(*pod.key), names.SLURMDBD)
 
     async def _complaints(self, pod: Pod | None) -> tuple[str, ...]:
         """Slurmdbd looks at the database's settings once, when it starts: so do we, once per container."""

@@ -57,9 +57,10 @@ class ConfigGate:
             case Verdict.TRY:
                 await self._start_trial(controller, files, wanted)
             case Verdict.PROMOTE | Verdict.ACCEPTED:
+                before = self.live_conf(controller)
                 await self._kube.apply(build.configmap(controller, files, wanted))
                 if live != wanted:
-                    self._events.normal(controller, "ConfigAccepted", f"configuration {wanted} is accepted and live")
+                    self._tell(controller, wanted, conf.needs_restart(before, files[SLURM_CONF]) if before else [])
                 live = wanted
             case Verdict.REFUSED:
                 self._events.warning(controller, "ConfigRefused", check.message)
@@ -67,6 +68,13 @@ class ConfigGate:
             await self._kube.apply(build.configmap(controller, good, live))
         await self._clear_trials(controller, self._kept_trial(controller, check, wanted))
         return Mounted(check, wanted, live, edited)
+
+    def _tell(self, controller: Controller, wanted: str, restart: list[str]) -> None:
+        self._events.normal(controller, "ConfigAccepted", f"configuration {wanted} is accepted and live")
+        if restart and not controller.spec.external:
+            keys = ", ".join(restart)
+            message = f"slurmctld is restarted: Slurm takes {keys} only at its start. Running jobs go on"
+            self._events.normal(controller, "RestartNeeded", message)
 
     def untouched(self, controller: Controller) -> Mounted:
         """What is mounted, when nothing can be said about what is wanted."""

@@ -11,7 +11,7 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import ConfigMap, Node, Pod, Secret
 from kubeslurm.build import controller as build
 from kubeslurm.build import names
-from kubeslurm.build.adoption import settled
+from kubeslurm.build.adoption import is_adoption, settled
 from kubeslurm.build.config import files, referenced
 from kubeslurm.decide.config import TRIAL_PAUSE, Verdict
 from kubeslurm.engine.controller import Controller as Workers
@@ -69,7 +69,7 @@ class ControllerReconciler:
         config = self.gate.untouched(controller)
         if seen.sources is not None:
             config = await self.gate.admit(controller, files(seen.sources))
-            await self._apply(controller, seen, config.live)
+            await self._apply(controller, seen, config)
         if config.repaired and seen.pod is not None:
             await self.courier.refresh(seen.pod)
         conf = self.gate.live_conf(controller)
@@ -100,17 +100,29 @@ class ControllerReconciler:
         )
         await status.write(self.kube, CONTROLLER, controller, report.status(controller, found))
 
-    async def _apply(self, controller: Controller, seen: Observed, live: str) -> None:
+    async def _apply(self, controller: Controller, seen: Observed, config: Mounted) -> None:
         await self.monitors.keep(controller)
         if controller.spec.external:
             return
         await self.kube.apply(build.service(controller))
         current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
         conf = self.gate.live_conf(controller)
-        # Made only once there is a checked configuration to mount, and a database to register the new cluster in.
-        if live and conf and (current is not None or not seen.accounting_awaited):
+        # Made only once there is a checked configuration to mount, and a database to register the new cluster in. None
+        # may be on trial: a first start with the address of a slurmdbd that is no longer wanted would never end.
+        too_early = seen.accounting_awaited or config.check.verdict in (Verdict.TRY, Verdict.TRYING)
+        if config.live and conf and (current is not None or not too_early):
             stamps = build.Stamps(seen.stamps.slurm_key, seen.stamps.jwt_key, restart_hash(conf))
-            await self.kube.apply(settled(build.statefulset(controller, stamps), current))
+            wanted = settled(build.statefulset(controller, stamps), current)
+            await self.kube.apply(wanted)
+            if current is not None and is_adoption(wanted, current):
+                self._tell_adoption(controller)
+
+    def _tell_adoption(self, controller: Controller) -> None:
+        """Says once that another operator's pod goes on, and what that means for the files it mounts by itself."""
+        message = "the slurmctld pod of another operator is taken over as it is"
+        if files := ", ".join(referenced(controller)):
+            message += f"; until it is made anew an edit of {files} reaches it unchecked"
+        self.events.normal(controller, "Adopted", message)
 
     async def _released(self, controller: Controller) -> bool:
         """Lets a deleted Controller go once no NodeSet needs its slurmctld for draining."""

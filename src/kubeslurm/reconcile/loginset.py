@@ -27,9 +27,9 @@ from kubeslurm.slurm.clusters import Clusters
 
 BY_CONTROLLER = "controller"
 BY_LOGINSET = "loginset"
-# Login pods say every 15 seconds when their directory is away; that is how far back counts, and how often we look.
-MEMORY = 45
-PAUSE = 30.0
+# Login pods say every few seconds when their directory is away; that is how far back counts, and how often we look.
+MEMORY = 30
+PAUSE = 10.0
 ASKED_PODS = 5
 
 

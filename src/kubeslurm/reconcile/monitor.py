@@ -34,4 +34,5 @@ class Monitors:
                 await self._kube.delete(SERVICE_MONITOR, key)
         except NotFound:
             log.info("no ServiceMonitor: this cluster has no such kind", key=str(key))
+            return  # it may have one by the next pass
         self._settled[key] = wanted

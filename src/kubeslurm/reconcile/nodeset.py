@@ -16,6 +16,7 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
 from kubeslurm.reconcile import observe, references, status
 from kubeslurm.reconcile.observe import Observer, View
+from kubeslurm.reconcile.pace import Pace
 from kubeslurm.reconcile.pods import Pods
 from kubeslurm.report import nodeset as report
 from kubeslurm.report.nodeset import Reason, Troubles
@@ -43,6 +44,7 @@ class NodeSetReconciler:
         self.caches = caches
         self.clusters = clusters
         self.observer = Observer(caches, clusters)
+        self.pace = Pace()
         self.watched_conditions = frozenset(watched_conditions)
         self.pods = Pods(kube, events, self.watched_conditions, domain, self.observer.is_taken)
 
@@ -53,7 +55,10 @@ class NodeSetReconciler:
 
         if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
             return await self.release(nodeset)  # the user keeps the pods
-        view = self.observer.view(nodeset)
+        if rest := self.pace.wait(key):
+            return Requeue(after=rest)
+        with self.pace.measured(key):
+            view = self.observer.view(nodeset)
         controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))
         if nodeset.deleting and self.is_over(view):
             return await self.release(nodeset)
@@ -65,7 +70,8 @@ class NodeSetReconciler:
         plan = decide(nodeset, view.seen, self.pods.policy(nodeset, view))
         troubles = await self.act(controller, nodeset, view, plan)
 
-        seen = self.observer.view(nodeset).seen  # as it is after our own writes
+        # As it is after our own writes.
+        seen = view.seen if self.observer.is_current(view) else self.observer.view(nodeset).seen
         tree = report.status(nodeset, seen, plan, troubles, view.revision.collisions)
         await status.write(self.kube, NODESET, nodeset, tree)
         return Requeue(after=SOON if plan.is_waiting or troubles.errors or nodeset.deleting else LATER)

@@ -41,7 +41,11 @@ def observe(caches: Caches, controller: Controller, live: str) -> Observed:
     key, spec = Key(*controller.key), controller.spec
     slurm_key = references.secret(caches, controller.namespace, spec.slurmKeyRef)
     jwt_key = references.secret(caches, controller.namespace, spec.jwt_ref)
-    missing = (*_missing_keys(controller, slurm_key, jwt_key), *_missing_files(caches, controller))
+    missing = (
+        *_missing_keys(controller, slurm_key, jwt_key),
+        *_missing_files(caches, controller),
+        *_missing_accounting(caches, controller),
+    )
     nodesets = references.nodesets(caches, key)
     return Observed(
         sources=None if missing or controller.deleting else _sources(caches, controller, nodesets, live),
@@ -101,3 +105,12 @@ def _missing_files(caches: Caches, controller: Controller) -> list[Finding]:
         for name in config.referenced(controller)
         if references.configmap(caches, controller.namespace, name) is None
     ]
+
+
+def _missing_accounting(caches: Caches, controller: Controller) -> list[Finding]:
+    """Without it slurmctld would come up with no accounting at all, and lose what it should have recorded."""
+    ref = controller.spec.accountingRef
+    if ref is None or not ref.name or _accounting(caches, controller) is not None:
+        return []
+    name = f"{controller.namespace}/{ref.name}"
+    return [trouble(Reason.ACCOUNTING_MISSING, f"Accounting {name} does not exist: create it, or remove accountingRef")]

@@ -37,6 +37,7 @@ class View(msgspec.Struct, frozen=True):
     absences: dict[str, int]
     revision: revision.Choice
     ssh: SshHashes
+    moment: int = 0  # how many changes had been heard of
 
 
 class Observer:
@@ -48,17 +49,22 @@ class Observer:
         self._clock = clock
         self._workers: dict[str, Worker] = {}
         self._missing: dict[tuple[str, str], float] = {}  # since when a running slurmd has no node in Slurm
+        self._moment = 0
         pods = caches.store(POD)
         pods.subscribe(self._forget)
+        pods.subscribe(self._count)
+        caches.store(NODE).subscribe(self._count)
         pods.add_index(BY_OWNER, owner)
         pods.add_index(BY_SLURM_NAME, slurm_names)
         pods.add_index(BY_CLUSTER, _cluster)
         pods.add_index(BY_NODE, lambda pod: (pod.spec.nodeName,) if pod.spec.nodeName and owner(pod) else ())
         caches.store(CONTROLLER_REVISION).add_index(BY_OWNER, owner)
         clusters.on_start(_index)
+        clusters.on_start(lambda cluster: cluster.snapshot.store.subscribe(self._count))
 
     def view(self, nodeset: NodeSet) -> View:
         """All that is known about a NodeSet now."""
+        moment = self._moment
         slurm = self._clusters.of(Key(*nodeset.controller_key))
         known = slurm is not None and slurm.snapshot.fresh()
         pods = self._pods(nodeset)
@@ -82,23 +88,31 @@ class Observer:
             shared=self._shared(nodeset, workers),
             stale=frozenset(worker.name for worker in workers if _ssh_differs(nodeset, worker, ssh)),
         )
-        return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, ssh)
+        return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, ssh, moment)
+
+    def is_current(self, view: View) -> bool:
+        """Whether nothing has changed since, by us or anybody else."""
+        return view.moment == self._moment
 
     def _worker(self, pod: views.Pod, nodes: Store[str, Node] | None, host: views.Node | None) -> Worker:
         """The worker of the last pass if nothing about it has changed: what it has worked out is worth keeping."""
-        last = self._workers.get(pod.metadata.uid)
-        name = last.slurm_name if last is not None and last.pod is pod else Worker(pod=pod).slurm_name
-        node = nodes.get(name) if nodes is not None and name and self._holds_name(pod, name) else None
-        if last is None or last.pod is not pod or last.node is not node or last.host is not host:
-            last = self._workers[pod.metadata.uid] = Worker(pod=pod, node=node, host=host)
-        return last
+        uid = pod.metadata.uid
+        last = self._workers.get(uid)
+        known = last if last is not None and last.pod is pod else Worker(pod=pod)
+        name = known.slurm_name
+        node = nodes.get(name) if nodes is not None and name and self._holds_name(known) else None
+        if known.node is not node or known.host is not host:
+            known = Worker(pod=pod, node=node, host=host)
+        if known is not last:
+            self._workers[uid] = known
+        return known
 
-    def _holds_name(self, pod: views.Pod, name: str) -> bool:
+    def _holds_name(self, worker: Worker) -> bool:
         """Whether the Slurm node of its name is this pod's: of several pods that claim it, the oldest has it."""
-        pods, claim = self._caches.store(POD), f"{pod.namespace}/{pod.metadata.labels.get(names.LABEL_CLUSTER)}/{name}"
-        if pods.count(BY_SLURM_NAME, claim) < 2:
+        pods = self._caches.store(POD)
+        if pods.count(BY_SLURM_NAME, worker.claim) < 2:
             return True
-        return min(pods.by(BY_SLURM_NAME, claim), key=_age).metadata.uid == pod.metadata.uid
+        return min(pods.by(BY_SLURM_NAME, worker.claim), key=_age).metadata.uid == worker.pod.metadata.uid
 
     def is_taken(self, nodeset: NodeSet, slurm_name: str) -> bool:
         """Whether a pod, of whatever NodeSet, claims the Slurm name already."""
@@ -107,6 +121,9 @@ class Observer:
     def _claims(self, nodeset: NodeSet, slurm_name: str) -> int:
         cluster = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}"
         return self._caches.store(POD).count(BY_SLURM_NAME, f"{cluster}/{slurm_name}")
+
+    def _count(self, _key: object, _old: object, _new: object) -> None:
+        self._moment += 1
 
     def _forget(self, _key: Key, old: views.Pod | None, new: views.Pod | None) -> None:
         if new is None and old is not None:
@@ -129,17 +146,21 @@ class Observer:
         pods, nodes = self._caches.store(POD), slurm.snapshot.store
         found = []
         for node in nodes.by(BY_POD_INFO, f"{nodeset.namespace}/{nodeset.name}"):
-            info = PodInfo.parse(node.comment)
             served = self._claims(nodeset, node.name) > (1 if node.name in gone else 0)
+            if served:
+                continue  # as nearly all are, so that their comments need not be read
+            info = PodInfo.parse(node.comment)
             known = Key(nodeset.namespace, info.podName) in pods and info.podName not in ended
-            if not served and not known and health.is_of(nodeset, info, node):
+            if not known and health.is_of(nodeset, info, node):
                 found.append(node)
         silent = health.silent(nodeset, nodes.by(BY_FEATURE, nodeset.slurm_name))
         return (*found, *(node for node in silent if not self._claims(nodeset, node.name)))
 
     def _shared(self, nodeset: NodeSet, workers: Iterable[Worker]) -> tuple[str, ...]:
+        count = self._caches.store(POD).count
+        prefix = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}/"
         names = (worker.slurm_name for worker in workers)
-        return tuple(name for name in names if name and self._claims(nodeset, name) > 1)
+        return tuple(name for name in names if name and count(BY_SLURM_NAME, prefix + name) > 1)
 
     def _amnesia(self, nodeset: NodeSet, workers: Iterable[Worker], slurm: SlurmCluster) -> bool:
         """Judged over all workers of the cluster, and only when one of these is missing."""

@@ -136,12 +136,10 @@ class Pods:
         troubles = await self._nodes.update(slurm, changes)
         troubles += await self._nodes.fence_orphans(slurm, plan.records.fence)
         troubles += await self._nodes.delete(slurm, plan.records.delete)
-        if plan.overdue:
+        if late := await self._nodes.late(slurm, plan.overdue):
             requeue = bool(nodeset.spec.drain and nodeset.spec.drain.policy == "Requeue")
-            self._events.warning(
-                nodeset, "DrainDeadline", f"ending the jobs on {', '.join(plan.overdue)}: drain.deadline"
-            )
-            troubles += await self._nodes.end_jobs(slurm, plan.overdue, requeue=requeue)
+            self._events.warning(nodeset, "DrainDeadline", f"ending the jobs on {', '.join(late)}: drain.deadline")
+            troubles += await self._nodes.end_jobs(slurm, late, requeue=requeue)
         return troubles
 
     async def remove(self, nodeset: NodeSet, view: View, plan: Plan) -> Outcome:

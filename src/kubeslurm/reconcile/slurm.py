@@ -3,9 +3,10 @@
 from collections.abc import Iterable
 
 from kubeslurm.api.controller import Controller
-from kubeslurm.api.kinds import CONTROLLER, POD, RESTAPI, SECRET
+from kubeslurm.api.kinds import CONTROLLER, NODESET, POD, RESTAPI, SECRET
 from kubeslurm.api.restapi import RestApi
 from kubeslurm.api.views import Pod, Secret
+from kubeslurm.build import controller as build
 from kubeslurm.build import names
 from kubeslurm.build.restapi import service_port
 from kubeslurm.engine.controller import Controller as Workers
@@ -33,7 +34,8 @@ class SlurmReconciler:
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
         restapis = references.restapis(self.caches, key)
-        if controller is None and restapis and references.nodesets(self.caches, key):
+        nodesets = references.nodesets(self.caches, key)
+        if controller is None and restapis and nodesets:
             return None  # forced away, but workers are still to be drained with what is known
         if controller is None or not restapis:
             # What Slurm last said is dropped with it: no reconciler may act on the word of a cluster nobody can ask.
@@ -41,10 +43,13 @@ class SlurmReconciler:
             self._keys.pop(key, None)
             return None
         # `helm uninstall` deletes the Secret first of all, but slurmctld goes on with the key, and draining needs it.
-        jwt_key = self._jwt_key(controller) or self._keys.get(key)
+        given = self._jwt_key(controller)
+        jwt_key = given or self._keys.get(key) or self._kept_key(controller)
         if jwt_key is not None:
             self._keys[key] = jwt_key
             self.clusters.update(key, self._servers(restapis), jwt_key)
+        if given is not None and nodesets and not controller.deleting:
+            await self.kube.apply(build.kept_key(controller, given))
         return None
 
     def _servers(self, restapis: Iterable[RestApi]) -> list[str]:
@@ -69,10 +74,16 @@ class SlurmReconciler:
         ref = controller.spec.jwt_ref
         return references.key_bytes(references.secret(self.caches, controller.namespace, ref), ref) or None
 
+    def _kept_key(self, controller: Controller) -> bytes | None:
+        """Our copy, for a process that started when the original was gone already."""
+        kept = self.caches.store(SECRET).get(Key(controller.namespace, names.kept_key(controller.name)))
+        return references.data_of(kept).get(names.JWT_KEY_FILE) or None
+
     def watch(self, workers: Workers) -> None:
         """Says which changes concern which Slurm cluster."""
         workers.watch(self.caches.store(CONTROLLER), lambda obj: (Key(*obj.key),))
         workers.watch(self.caches.store(RESTAPI), lambda obj: (Key(*obj.controller_key),))
+        workers.watch(self.caches.store(NODESET), lambda obj: (Key(*obj.controller_key),))
         workers.watch(self.caches.store(SECRET), self._of_secret)
         workers.watch(self.caches.store(POD), self._of_pod)
 

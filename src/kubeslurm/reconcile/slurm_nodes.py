@@ -1,12 +1,13 @@
 """What a NodeSet's reconcile does to Slurm nodes: updates, fences, deleted records, jobs past their time."""
 
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 
 import structlog
 
 from kubeslurm.api.kinds import POD
 from kubeslurm.decide import health, sync
-from kubeslurm.decide.drain import own
+from kubeslurm.decide.drain import Overdue, own
 from kubeslurm.decide.facts import PodInfo, Worker
 from kubeslurm.decide.health import fence_reason
 from kubeslurm.engine.key import Key
@@ -30,6 +31,7 @@ class SlurmNodes:
     def __init__(self, kube: Kube, ledgers: Ledgers) -> None:
         self._kube = kube
         self._ledgers = ledgers
+        self._noticed: dict[tuple[Key, str], tuple[str, int]] = {}  # Slurm node -> its slurmd, noticed when
 
     async def update(self, slurm: SlurmCluster, changes: Mapping[str, NodeUpdate]) -> tuple[str, ...]:
         """Applies the changes, each distinct one in a single call."""
@@ -71,10 +73,11 @@ class SlurmNodes:
             await slurm.client.delete_nodes(wanted)
         except Refused as error:
             log.info("Slurm keeps a node record", reason=str(error))
+            await self._read_back(slurm, wanted[:READ_BACK])
         except SlurmError as error:
             return (str(error),)
-        if len(wanted) <= READ_BACK:
-            await self._read_back(slurm, wanted)
+        else:
+            slurm.snapshot.forget(wanted)  # or the next worker of that name would be shown with this one's drain
         return ()
 
     async def fence_orphans(self, slurm: SlurmCluster, nodes: Iterable[Node]) -> tuple[str, ...]:
@@ -100,8 +103,9 @@ class SlurmNodes:
         async def look(worker: Worker) -> None:
             name, node = worker.slurm_name, worker.node
             # Memory is not good enough for an act that ends jobs: each is read again.
+            noticed = await self._noticed_at(slurm, worker)
             now = [await ledger.still_on(job.job_id, name) for job in ledger.on(name)]
-            found = health.verdict([job for job in now if job is not None], worker.started_at)
+            found = health.verdict([job for job in now if job is not None], worker.started_at, noticed)
             cleared[worker.name] = found.cleared
             if found.lost and found.alone and node is not None:
                 await self._down(slurm, node, f"{REASON_PREFIX}Pod ({worker.key}) was restarted under a running job")
@@ -115,6 +119,32 @@ class SlurmNodes:
         if ledger.complete:
             await crowd.each(workers, look)
         return cleared
+
+    async def _noticed_at(self, slurm: SlurmCluster, worker: Worker) -> datetime:
+        """When this slurmd was first seen under a busy node, by slurmctld's clock."""
+        place, slurmd = (slurm.key, worker.slurm_name), f"{worker.pod.metadata.uid} {worker.container}"
+        known = self._noticed.get(place)
+        if known is None or known[0] != slurmd:
+            known = self._noticed[place] = (slurmd, await slurm.client.now())
+        return datetime.fromtimestamp(known[1], UTC)
+
+    async def late(self, slurm: SlurmCluster, nodes: Iterable[Overdue]) -> list[str]:
+        """Those nodes whose drain deadline has passed by slurmctld's clock too, on which the drain began.
+
+        The plan went by our own clock, which may have jumped.
+        """
+        found: list[str] = []
+
+        async def look(overdue: Overdue) -> None:
+            node = (await slurm.snapshot.refresh([overdue.node]))[overdue.node]
+            if node is None or not node.drain or not node.reason.startswith(overdue.reason):
+                return
+            since = node.reason_changed_at.value
+            if since and since + overdue.patience <= await slurm.client.now():
+                found.append(overdue.node)
+
+        await crowd.each(nodes, look)
+        return sorted(found)
 
     async def end_jobs(self, slurm: SlurmCluster, nodes: Iterable[str], *, requeue: bool) -> tuple[str, ...]:
         """Requeues or cancels what still runs on nodes whose drain deadline has passed, as their owner asked."""

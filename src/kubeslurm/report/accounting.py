@@ -13,6 +13,8 @@ from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, tro
 from kubeslurm.report.pods import pod_trouble
 
 _STARTED = re.compile(r"slurmdbd version (\S+) started")
+# Seen when 26.05 took over a database of 24.11: each table is brought up to date before slurmdbd listens.
+_CONVERTS = re.compile(r"onverting|(adding|dropping|changing) \S*\s?(column|key) ", re.IGNORECASE)
 # Client errors of MySQL: no connection, unknown host, connection lost.
 _AWAY = ("failed: 2002", "failed: 2003", "failed: 2005", "error: 2006", "error: 2013", "must be up when starting")
 # What slurmdbd looks at when it starts: settings it cannot do without, and those that only cost speed.
@@ -21,11 +23,12 @@ _ADVISED = {"innodb_buffer_pool_size": "half of the server's memory"}
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass has found; `log` is what slurmdbd said in the last seconds."""
+    """What a pass has found; `log` is what slurmdbd said in the last seconds, `begun` what it said first."""
 
     blocked: Finding | None = None
     pod: Pod | None = None
     log: str = ""
+    begun: str = ""
     settings: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
     now: datetime
@@ -96,6 +99,11 @@ def diagnosis(accounting: Accounting, log: str) -> Finding | None:
     return None
 
 
+def converts(begun: str) -> bool:
+    """Whether slurmdbd turns the database into that of its release, by its first words, which may be hours old."""
+    return bool(_CONVERTS.search(begun)) and not _STARTED.search(begun)
+
+
 def complaints(log: str) -> tuple[str, ...]:
     """The settings of the database server that slurmdbd found wrong, which it says only when it starts."""
     lines = [line for line in log.splitlines() if "not recommended values" in line or "is not supported" in line]
@@ -121,7 +129,7 @@ def _waiting(accounting: Accounting, seen: Seen) -> Finding | None:
         return waiting(Reason.DELETION_HELD, message)
     if accounting.spec.external or (seen.pod is not None and seen.pod.ready):
         return None
-    if "onvert" in seen.log:
+    if converts(seen.begun):
         message = "slurmdbd converts the database for its release, which may take long: do not stop it"
         return waiting(Reason.CONVERTING_DATABASE, message)
     return waiting(Reason.STARTING, "waiting for slurmdbd to become ready")

@@ -20,6 +20,7 @@ CONFIG_ACCEPTED = "ConfigAccepted"
 class Reason(StrEnum):
     """Why a condition of the control plane is as it is; programs may rely on this list."""
 
+    ACCOUNTING_MISSING = "AccountingMissing"
     AS_WANTED = "AsWanted"
     CONFIG_MAP_MISSING = "ConfigMapMissing"
     CONFIG_ON_TRIAL = "ConfigOnTrial"

@@ -5,13 +5,13 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-import httpx2
 import msgspec
 
 from kubeslurm.slurm import hostlist
 from kubeslurm.slurm.answers import ALREADY_OVER, BAD_TRANSITION, UNKNOWN_JOB, Fault, decode
 from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unreachable
 from kubeslurm.slurm.models import Job, JobState, LiveConf, Node, Nodes, NodeUpdate, Number, Ping
+from kubeslurm.slurm.session import Reply
 from kubeslurm.slurm.transport import Transport
 
 LIST_DEADLINE = 60.0
@@ -77,6 +77,14 @@ class _ConfBody(msgspec.Struct):
     slurm_conf_meta: _ConfMeta
 
 
+class _Statistics(msgspec.Struct):
+    req_time: Number
+
+
+class _DiagBody(msgspec.Struct):
+    statistics: _Statistics
+
+
 class _Release(msgspec.Struct):
     release: str = ""
 
@@ -99,7 +107,7 @@ class SlurmClient:
         """All nodes, or None when nothing changed since the `last_update` of an earlier list."""
         params = {} if since is None else {"update_time": str(since)}
         response = await self.transport.call("GET", "nodes/", params=params, deadline=LIST_DEADLINE)
-        if response.status_code == 304:
+        if response.status == 304:
             if since is None:
                 raise Unreachable("slurmrestd answered that nothing changed, without having been told since when")
             return None
@@ -191,6 +199,13 @@ class SlurmClient:
             return None
         return LiveConf(values=body.slurm_conf, **msgspec.structs.asdict(body.slurm_conf_meta))
 
+    async def now(self) -> int:
+        """What slurmctld's clock shows, in seconds: times that Slurm wrote are compared with this one."""
+        time = (await self._get("diag/", _DiagBody)).statistics.req_time.value
+        if time is None:
+            raise Unreachable("slurmrestd answered without slurmctld's time")
+        return time
+
     async def release(self) -> str:
         """The Slurm release that serves the API, such as 26.05.5."""
         return (await self._get("ping/", _MetaBody)).meta.slurm.release
@@ -210,13 +225,11 @@ class SlurmClient:
                 raise
 
 
-def _decode(response: httpx2.Response, body: type[T]) -> T:
+def _decode(response: Reply, body: type[T]) -> T:
     try:
-        return decode(response.content, body)
+        return decode(response.body, body)
     except msgspec.DecodeError as error:
-        raise SlurmError(
-            f"slurmrestd answered {response.url.path} in a form that is not understood: {error}"
-        ) from error
+        raise SlurmError(f"slurmrestd answered {response.path} in a form that is not understood: {error}") from error
 
 
 def _numbers(text: str) -> Iterator[int]:

@@ -4,11 +4,10 @@ import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-import httpx2
-
 from kubeslurm.engine.key import Key
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.client import SlurmClient
+from kubeslurm.slurm.session import Http
 from kubeslurm.slurm.snapshot import Snapshot
 from kubeslurm.slurm.transport import Admit, Transport
 
@@ -46,7 +45,7 @@ class SlurmCluster:
         servers: Sequence[str],
         jwt_key: bytes,
         *,
-        http: httpx2.AsyncBaseTransport | None = None,
+        http: Http | None = None,
         admit: Admit | None = None,
     ) -> None:
         self.key = key
@@ -70,7 +69,7 @@ class SlurmCluster:
 class Clusters:
     """Registry of running clusters; the Controller's reconciler keeps it right."""
 
-    def __init__(self, *, http: httpx2.AsyncBaseTransport | None = None, admit: Admit | None = None) -> None:
+    def __init__(self, *, http: Http | None = None, admit: Admit | None = None) -> None:
         self._clusters: dict[Key, SlurmCluster] = {}
         self._listeners: list[Callable[[SlurmCluster], None]] = []
         self._http = http

@@ -131,6 +131,13 @@ class Snapshot:
             found[name] = node
         return found
 
+    def forget(self, names: Iterable[str]) -> None:
+        """Nodes whose records were deleted just now: a list that was asked for before does not bring them back."""
+        now = self._clock()
+        for name in names:
+            self._single[name] = now
+            self.store.remove(name)
+
     def forget_history(self) -> None:
         """Starts over after the cluster behind the address changed: what was known stays until the next list."""
         self._last_update = None

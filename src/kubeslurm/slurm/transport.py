@@ -4,17 +4,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import httpx2
 import msgspec
 
 from kubeslurm.slurm.answers import judge
 from kubeslurm.slurm.errors import NotServed, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.session import Http, LineError, Reply, Session, UnsentError
 
 # Newest first. The structs of models.py have been compared with v0.0.44 and v0.0.45. Older versions lack endpoints
 # that we need.
 VERSIONS = ("v0.0.46", "v0.0.45", "v0.0.44")
 DEADLINE = 8.0
-CONNECT = 1.0
 
 # Given the time that a change to Slurm may take, says how much of it is allowed, or raises when none may start.
 Admit = Callable[[float], float]
@@ -37,7 +36,7 @@ class Transport:
         servers: Sequence[str],
         token: Callable[[], str],
         *,
-        http: httpx2.AsyncBaseTransport | None = None,
+        http: Http | None = None,
         versions: Sequence[str] = VERSIONS,
         admit: Admit | None = None,
     ) -> None:
@@ -46,8 +45,8 @@ class Transport:
         self._versions: dict[str, str] = {}
         self._candidates = tuple(versions)
         self._admit = admit
-        # Pods are reached directly, never through a proxy of the environment.
-        self._http = httpx2.AsyncClient(transport=http, trust_env=False)
+        self._http = http or Session()
+        self._closed = False
         self.use(servers)
 
     @property
@@ -74,12 +73,12 @@ class Transport:
         body: Any = None,
         deadline: float = DEADLINE,
         changes: bool = False,
-    ) -> httpx2.Response:
+    ) -> Reply:
         """One call to `/slurm/<version>/<path>`; raises the SlurmError that the answer stands for.
 
         `changes` marks a GET that is no read: Slurm has some. Whatever changes something must be admitted.
         """
-        if self._http.is_closed:
+        if self._closed:
             raise Unreachable("the connection to this cluster was closed, because no RestApi serves it any more")
         content = None if body is None else msgspec.json.encode(body)
         try:
@@ -89,9 +88,10 @@ class Transport:
             raise Unreachable(f"no answer from Slurm within {deadline:g} s") from late
 
     async def close(self) -> None:
-        await self._http.aclose()
+        self._closed = True
+        await self._http.close()
 
-    async def _try_each(self, call: _Call) -> httpx2.Response:
+    async def _try_each(self, call: _Call) -> Reply:
         trouble: SlurmError = Unreachable("no slurmrestd is known for this cluster")
         answers = 0
         for server in tuple(self._servers):
@@ -102,26 +102,26 @@ class Transport:
                 trouble = error
                 self._leave(server)
                 continue
-            except (httpx2.RequestError, httpx2.InvalidURL) as error:
-                trouble = Unreachable(f"{server} does not answer: {type(error).__name__} {error}".rstrip())
+            except LineError as error:
+                trouble = Unreachable(f"{server} does not answer: {error}")
                 self._leave(server)
                 # The request may have been carried out before the line broke: only reads go to the next replica then.
-                if call.changes and not isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout):
+                if call.changes and not isinstance(error, UnsentError):
                     break
                 continue
             except (asyncio.CancelledError, TimeoutError):
                 self._leave(server)
                 raise
-            failure = judge(call.method, response.status_code, response.content)
+            failure = judge(call.method, response.status, response.body)
             if failure is None:
                 return response
             trouble, answers = failure, answers + 1
-            self._learn(server, response.status_code, failure)
+            self._learn(server, response.status, failure)
             if answers > 1 or not _elsewhere(call, failure):
                 break
         raise trouble
 
-    async def _carry_out(self, call: _Call, url: str) -> httpx2.Response:
+    async def _carry_out(self, call: _Call, url: str) -> Reply:
         if not call.changes or self._admit is None:
             return await self._send(call.method, url, call.params, call.content)
         # Asked for at the last moment: finding a replica and its version takes time.
@@ -138,7 +138,7 @@ class Transport:
     async def _probe(self, server: str) -> str:
         for version in self._candidates:
             response = await self._send("GET", f"{server}/slurm/{version}/ping/", None, None)
-            failure = judge("GET", response.status_code, response.content)
+            failure = judge("GET", response.status, response.body)
             if failure is None:
                 self._versions[server] = version
                 return version
@@ -148,15 +148,11 @@ class Transport:
             f"{server} serves none of the API versions {', '.join(self._candidates)}; Slurm 25.11 or newer is needed"
         )
 
-    async def _send(
-        self, method: str, url: str, params: dict[str, str] | None, content: bytes | None
-    ) -> httpx2.Response:
-        headers = {"X-SLURM-USER-TOKEN": self.token(), "Accept": "application/json"}
+    async def _send(self, method: str, url: str, params: dict[str, str] | None, content: bytes | None) -> Reply:
+        headers = {"X-SLURM-USER-TOKEN": self.token()}
         if content is not None:
             headers["Content-Type"] = "application/json"
-        # The deadline of the whole call bounds reads and writes.
-        timeout = httpx2.Timeout(None, connect=CONNECT)
-        return await self._http.request(method, url, params=params, content=content, headers=headers, timeout=timeout)
+        return await self._http.send(method, url, params=params or {}, headers=headers, body=content or b"")
 
     def _leave(self, server: str) -> None:
         # Calls that failed at the same time must not bring the sick one back to the front.

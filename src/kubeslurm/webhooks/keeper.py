@@ -16,7 +16,7 @@ from kubeslurm.kube.errors import AlreadyExists, ApiError
 from kubeslurm.webhooks.certificates import Bundle, due, make
 from kubeslurm.webhooks.serving import Serving
 
-POLL = 30.0
+POLL = 10.0
 RETRY = 2.0
 FILES = {"ca": "ca.crt", "cert": "tls.crt", "key": "tls.key"}
 log = structlog.get_logger("kubeslurm.webhooks")
@@ -58,6 +58,7 @@ class Keeper:
         self._place = place
         self._serving = serving
         self._clock = clock
+        self._trusted = b""  # stays trusted even if someone deletes the Secret it was in
 
     async def run(self) -> None:
         while True:
@@ -72,6 +73,7 @@ class Keeper:
     async def refresh(self) -> None:
         """One look at everything."""
         bundle = await self._bundle()
+        self._trusted = bundle.ca
         for kind in (VALIDATING_WEBHOOKS, MUTATING_WEBHOOKS):
             await self._trust(kind, bundle.ca)
         if self._serving.take(bundle.cert, bundle.key):
@@ -83,7 +85,7 @@ class Keeper:
         held = _held(secret or {})
         if not due(held, self._place.names, self._clock()):
             return held
-        fresh = await asyncio.to_thread(make, self._place.names, self._clock(), held.ca)
+        fresh = await asyncio.to_thread(make, self._place.names, self._clock(), held.ca or self._trusted)
         if secret is None:
             try:
                 return _held(await self._kube.create(self._secret(fresh)))

@@ -1,21 +1,28 @@
 """A second Slurm cluster beside the first: with accounting, login pods and a directory of users."""
 
 import os
+import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli import helm
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
-from tests.support.site import NAMESPACE, Site
+from tests.support.site import NAMESPACE, Records, Site
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def site(product: Product, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     whole = Site(product, cluster, tmp_path_factory.mktemp("ssh"))
     whole.bring_up()
     yield whole
     if not os.environ.get("KUBESLURM_KEEP"):
-        helm.uninstall(product.access, "slurm", NAMESPACE)
-        cluster.kubectl("delete", "namespace", NAMESPACE)
+        # Only told to go: the tests after it need not wait for that, and soon the whole cluster goes.
+        argv = cluster.kubectl_command("delete", "namespace", NAMESPACE, "--wait=false", "--request-timeout=30s")
+        subprocess.run(argv, capture_output=True, timeout=60, check=False)
+
+
+@pytest.fixture(scope="package")
+def plain(cluster: Cluster) -> Records:
+    """The cluster that everybody has after `kubeslurm up`."""
+    return Records(cluster)

@@ -2,61 +2,87 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 
+import msgspec
 import pytest
 
-from tests.support.site import ACCOUNTING, Site
+from tests.support.site import ACCOUNTING, Records, Site
 from tests.support.slurm import wait_for
 
 DATABASE = "slurm-mariadb"
+SLURMDBD = "slurm-accounting-0"
 AWAY = 120  # seconds
 
 
-def end_in_slurm(site: Site, job: int) -> str:
-    found = json.loads(site.run("scontrol", "show", "job", str(job), "--json"))["jobs"][0]
-    return str(site.run("date", "--utc", f"--date=@{found['end_time']['number']}", "+%Y-%m-%dT%H:%M:%S")).strip()
+class Outage(msgspec.Struct, frozen=True):
+    """The ends of jobs meanwhile, as slurmctld knows them, and what accounting said of the database."""
+
+    without_slurmdbd: dict[int, str]
+    without_database: dict[int, str]
+    said: str
 
 
-@pytest.fixture
-def slurmdbd_back(site: Site) -> Iterator[None]:
-    yield
-    site.patch(ACCOUNTING, "slurm", {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": None}}}}})
+@pytest.fixture(scope="module")
+def outage(site: Site, plain: Records) -> Outage:
+    """Two minutes in which one cluster has no slurmdbd and the other no database, with jobs that end on both."""
+    with slurmdbd_away(plain), database_away(site):
+        of_plain = [plain.submit(script) for script in ("true", f"sleep {AWAY}")]
+        of_site = [site.submit_as("alice", "true"), site.submit_as("bob", f"sleep {AWAY}")]
+        said = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "DatabaseNotReachable")
+        return Outage(ends(plain, of_plain), ends(site, of_site), said)
 
 
-@pytest.fixture
-def database_back(site: Site) -> Iterator[None]:
-    yield
-    site.kubectl("scale", "statefulset", DATABASE, "--replicas=1")
+@contextmanager
+def slurmdbd_away(cluster: Records) -> Iterator[None]:
+    place_slurmdbd(cluster, "yes")
+    try:
+        wait_for("slurmdbd to go", lambda: is_pending(cluster), within=90)
+        yield
+    finally:
+        place_slurmdbd(cluster, None)
 
 
-def is_ready(site: Site) -> bool:
-    return site.conditions(ACCOUNTING)["Ready"]["status"] == "True"
-
-
-@pytest.mark.usefixtures("slurmdbd_back")
-def test_jobs_that_end_while_slurmdbd_is_away_are_recorded(site: Site) -> None:
-    site.patch(ACCOUNTING, "slurm", {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": "yes"}}}}})
-    wait_for("slurmdbd to go", lambda: not is_ready(site))
-    ends = ended_meanwhile(site)
-    site.patch(ACCOUNTING, "slurm", {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": None}}}}})
-    wait_for("slurmdbd to be back", lambda: is_ready(site), within=120)
-    assert {job: site.wait_until_recorded(job)["End"] for job in ends} == ends
-
-
-@pytest.mark.usefixtures("database_back")
-def test_jobs_that_end_while_the_database_is_away_are_recorded(site: Site) -> None:
+@contextmanager
+def database_away(site: Site) -> Iterator[None]:
     site.kubectl("scale", "statefulset", DATABASE, "--replicas=0")
-    wait_for("the database to go", lambda: site.find("pod", f"{DATABASE}-0") is None, within=150)
-    ends = ended_meanwhile(site)
-    message = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "DatabaseNotReachable")
-    assert DATABASE in message
-    site.kubectl("scale", "statefulset", DATABASE, "--replicas=1")
-    assert {job: site.wait_until_recorded(job)["End"] for job in ends} == ends
+    try:
+        wait_for("the database to go", lambda: site.find("pod", f"{DATABASE}-0") is None, within=150)
+        yield
+    finally:
+        site.kubectl("scale", "statefulset", DATABASE, "--replicas=1")
 
 
-def ended_meanwhile(site: Site) -> dict[int, str]:
-    """A short job and one as long as the outage shall last, with their ends as slurmctld knows them."""
-    jobs = [site.submit_as("alice", "true"), site.submit_as("bob", f"sleep {AWAY}")]
+def place_slurmdbd(cluster: Records, nowhere: str | None) -> None:
+    """Asks for a node that does not exist, or no longer does."""
+    cluster.patch(ACCOUNTING, "slurm", {"spec": {"template": {"spec": {"nodeSelector": {"nowhere": nowhere}}}}})
+
+
+def is_pending(cluster: Records) -> bool:
+    pod = cluster.find("pod", SLURMDBD)
+    return pod is not None and pod["status"]["phase"] == "Pending"
+
+
+def ends(cluster: Records, jobs: list[int]) -> dict[int, str]:
     for job in jobs:
-        site.wait_for_job(job, "COMPLETED", within=AWAY + 60)
-    return {job: end_in_slurm(site, job) for job in jobs}
+        cluster.wait_for_job(job, "COMPLETED", within=AWAY + 60)
+    return {job: end_in_slurm(cluster, job) for job in jobs}
+
+
+def end_in_slurm(cluster: Records, job: int) -> str:
+    found = json.loads(cluster.run("scontrol", "show", "job", str(job), "--json"))["jobs"][0]
+    return cluster.run("date", "--utc", f"--date=@{found['end_time']['number']}", "+%Y-%m-%dT%H:%M:%S").strip()
+
+
+def test_jobs_that_end_while_slurmdbd_is_away_are_recorded(plain: Records, outage: Outage) -> None:
+    found = {job: plain.wait_until_recorded(job)["End"] for job in outage.without_slurmdbd}
+    assert found == outage.without_slurmdbd
+
+
+def test_jobs_that_end_while_the_database_is_away_are_recorded(site: Site, outage: Outage) -> None:
+    found = {job: site.wait_until_recorded(job)["End"] for job in outage.without_database}
+    assert found == outage.without_database
+
+
+def test_a_database_that_is_away_is_named(outage: Outage) -> None:
+    assert DATABASE in outage.said

@@ -4,7 +4,7 @@ import msgspec
 
 from kubeslurm.api.views import StatefulSet
 from kubeslurm.build import names
-from kubeslurm.build.adoption import settled
+from kubeslurm.build.adoption import is_adoption, settled
 
 
 def desired(image: str = "new") -> dict[str, Any]:
@@ -58,3 +58,15 @@ def test_a_changed_spec_replaces_the_adopted_template() -> None:
     changed = settled(desired("newer"), live(FOREIGN, note))
     assert changed["spec"]["template"] == desired("newer")["spec"]["template"]
     assert names.ADOPTED not in changed["metadata"].get("annotations", {})
+
+
+def test_an_adoption_is_one_only_the_first_time() -> None:
+    tree = settled(desired(), live(FOREIGN))
+    assert is_adoption(tree, live(FOREIGN))
+    assert not is_adoption(tree, live(FOREIGN, tree["metadata"]["annotations"]))
+    assert not is_adoption(desired(), live(desired()["spec"]["template"]))
+
+
+def test_an_adopted_template_is_given_up_on_request() -> None:
+    again = settled(desired(), live(FOREIGN, {names.ADOPTED: "no"}))
+    assert again["spec"]["template"] == desired()["spec"]["template"]

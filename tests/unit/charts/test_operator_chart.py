@@ -59,6 +59,7 @@ EVERYTHING: dict[str, Any] = {
     "priorityClassName": "system-cluster-critical",
     "crds": {"enabled": False},
     "propagatedNodeConditions": ["GpuHealthy", "NetworkHealthy"],
+    "slurmDrainOnNode": "Taint",
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-extra"}}],
     "operator": {
         **COMPONENT,
@@ -189,6 +190,7 @@ def test_values_reach_the_operator() -> None:
         leader_elect_namespace="slinky",
         log_level="debug",
         propagated_node_conditions=("GpuHealthy", "NetworkHealthy"),
+        slurm_drain_on_node="Taint",
         accounting_workers=8,
         controller_workers=8,
         loginset_workers=8,
@@ -219,6 +221,15 @@ def test_the_operators_own_writes_do_not_wait_for_the_webhook() -> None:
     tree = render()["ValidatingWebhookConfiguration", "", "slurm-operator-webhook"]
     for hook in tree["webhooks"]:
         assert "system:serviceaccount:slinky:slurm-operator" in hook["matchConditions"][0]["expression"]
+
+
+def test_nodes_are_patched_only_where_they_shall_show_drains() -> None:
+    def verbs(**values: Any) -> set[str]:
+        rules = render(**values)["ClusterRole", "", "slurm-operator"]["rules"]
+        return {verb for rule in rules if rule["resources"][0].split("/")[0] == "nodes" for verb in rule["verbs"]}
+
+    assert "patch" not in verbs()
+    assert "patch" in verbs(slurmDrainOnNode="Condition")
 
 
 def test_with_selected_namespaces_only_nodes_are_read_cluster_wide() -> None:

@@ -192,6 +192,53 @@ def test_dcgm_mounts_its_directory_into_gpu_workers_only() -> None:
     assert not objects["NodeSet", "slurm-worker-cpu"]["spec"]["slurmd"]["volumeMounts"]
 
 
+NETWORKS = ["default", *(f"gpu-{number}" for number in range(8))]
+
+
+@pytest.mark.parametrize(
+    ("model", "gres", "second"),
+    [("a3mega", "gpu:nvidia_h100_80gb_hbm3:8", "eth1"), ("a3ultra", "gpu:nvidia_h200:8", "eth2")],
+)
+def test_google_machines_get_their_networks_gpus_and_drivers(model: str, gres: str, second: str) -> None:
+    entry = {"targetNodeSet": "gpu", "nodePool": "pool", "networks": NETWORKS}
+    own = {"slurmd": {"env": [{"name": "LD_LIBRARY_PATH", "value": "/mine"}, {"name": "A", "value": "1"}]}}
+    objects = render({"vendor": {"google": {model: [entry]}}, "nodesets": {"gpu": own, "cpu": {}}})
+    spec = objects["NodeSet", "slurm-worker-gpu"]["spec"]
+    assert spec["extraConf"] == f"Gres={gres}"
+    assert spec["slurmd"]["resources"]["limits"]["nvidia.com/gpu"] == 8
+    assert {"name": "LD_LIBRARY_PATH", "value": "/mine"} in spec["slurmd"]["env"], "what the user set stays"
+    template = spec["template"]
+    assert template["spec"]["nodeSelector"]["cloud.google.com/gke-nodepool"] == "pool"
+    interfaces = json.loads(template["metadata"]["annotations"]["networking.gke.io/interfaces"])
+    assert interfaces[:2] == [
+        {"interfaceName": "eth0", "network": "default"},
+        {"interfaceName": second, "network": "gpu-0"},
+    ]
+    assert len({each["interfaceName"] for each in interfaces}) == 9
+    names = [container["name"] for container in template["spec"].get("containers", [])]
+    assert names == (["tcpxo-daemon"] if model == "a3mega" else [])
+    mounted = {mount["name"] for mount in spec["slurmd"]["volumeMounts"]}
+    assert mounted <= {volume["name"] for volume in template["spec"]["volumes"]}
+    assert objects["ConfigMap", "slurm-config-extra"]["data"]["gres.conf"] == "AutoDetect=nvidia\n"
+    assert "GresTypes=gpu" in objects["Controller", "slurm"]["spec"]["extraConf"].splitlines()
+    assert "annotations" not in objects["NodeSet", "slurm-worker-cpu"]["spec"]["template"].get("metadata", {})
+
+
+def test_google_machines_without_a_network_for_each_gpu_are_refused() -> None:
+    entry = {"targetNodeSet": "gpu", "nodePool": "pool", "networks": ["default"]}
+    done = helm({"vendor": {"google": {"a3ultra": [entry]}}, "nodesets": {"gpu": {}}})
+    assert done.returncode
+    assert "needs exactly 9 networks, not 1" in done.stderr
+
+
+def test_a_job_that_lost_its_worker_starts_again_soon_unless_the_user_decides_otherwise() -> None:
+    line = "SchedulerParameters=requeue_delay=5"
+    assert line in render()["Controller", "slurm"]["spec"]["extraConf"].splitlines()
+    assert "requeue_delay" not in render({"requeueDelay": None})["Controller", "slurm"]["spec"]["extraConf"]
+    own = render({"controller": {"extraConf": "SchedulerParameters=bf_interval=10\n"}})
+    assert "requeue_delay" not in own["Controller", "slurm"]["spec"]["extraConf"]
+
+
 def test_every_documented_example_is_readable() -> None:
     for path in (CHART.parents[1] / "examples").glob("*.yaml"):
         for tree in yaml.safe_load_all(path.read_text()):

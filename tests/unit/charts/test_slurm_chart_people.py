@@ -54,3 +54,18 @@ def test_login_sets_stand_side_by_side() -> None:
     objects = rendered("--set=loginsets.main.replicas=2", "--set=loginsets.admin.rootSshAuthorizedKeys=ssh-ed25519 A")
     assert objects["LoginSet", "slurm-login-main"]["spec"]["replicas"] == 2
     assert objects["LoginSet", "slurm-login-admin"]["spec"]["rootSshAuthorizedKeys"] == "ssh-ed25519 A"
+
+
+def test_workers_with_ssh_get_the_job_step_that_a_login_joins() -> None:
+    def conf(*options: str) -> str:
+        return str(rendered("--set=nodesets.gpu.replicas=1", *options)["Controller", "slurm"]["spec"].get("extraConf"))
+
+    assert "PrologFlags=Contain" in conf("--set=nodesets.gpu.ssh.enabled=true")
+    assert "PrologFlags" not in conf()
+    own = conf("--set=nodesets.gpu.ssh.enabled=true", "--set=controller.extraConf=PrologFlags=Alloc\\,Contain")
+    assert own.count("PrologFlags") == 1
+
+
+def test_slurmdbd_reaches_the_trial_database_before_a_probe_does() -> None:
+    objects = rendered("--set=accounting.enabled=true", "--set=accounting.mariadb.enabled=true")
+    assert objects["Service", "slurm-mariadb"]["spec"]["publishNotReadyAddresses"] is True

@@ -9,7 +9,7 @@ from kubeslurm.api.meta import Condition
 from kubeslurm.api.nodeset import Drain
 from kubeslurm.api.views import Taint
 from kubeslurm.build import names
-from kubeslurm.decide.drain import Hold, change, clean, hold, host_reason, overdue, released
+from kubeslurm.decide.drain import Hold, Overdue, change, clean, hold, host_reason, overdue, released
 from kubeslurm.decide.facts import Worker
 from kubeslurm.slurm.models import NodeUpdate
 from tests.support.workers import NOW, at, drained_by_us, host, worker
@@ -175,7 +175,7 @@ def test_jobs_are_never_ended_without_a_wish() -> None:
 
 def test_jobs_are_ended_after_the_deadline_that_the_owner_set() -> None:
     wish = Drain(policy="Requeue", deadline="4h")
-    assert overdue(drained_since(5, "MIXED", "DRAIN"), SCALE_IN, wish, NOW)
+    assert overdue(drained_since(5, "MIXED", "DRAIN"), SCALE_IN, wish, NOW) == Overdue("gpu-1", OURS, 4 * 3600)
     assert not overdue(drained_since(3, "MIXED", "DRAIN"), SCALE_IN, wish, NOW)
     assert not overdue(drained_since(5, "IDLE", "DRAIN"), SCALE_IN, wish, NOW)
 

@@ -73,28 +73,36 @@ def job(number: int, started: float, *state: str) -> Job:
 
 
 def test_an_older_job_has_lost_its_processes() -> None:
-    found = verdict([job(1, -60)], NOW)
+    found = verdict([job(1, -60)], NOW, NOW)
     assert ([each.job_id for each in found.lost], found.alone, found.cleared) == ([1], True, False)
 
 
 def test_a_younger_job_clears_the_worker() -> None:
-    assert verdict([job(1, 60)], NOW).cleared
+    assert verdict([job(1, 60)], NOW, NOW).cleared
 
 
 def test_neither_is_said_when_the_clocks_cannot_tell() -> None:
     for seconds in (-5, -1, 0, 3, 5):
-        found = verdict([job(1, seconds)], NOW)
+        found = verdict([job(1, seconds)], NOW, NOW)
         assert (found.lost, found.cleared) == ((), False)
 
 
 def test_a_younger_neighbour_of_a_lost_job_is_seen() -> None:
-    found = verdict([job(1, -60), job(2, 60)], NOW)
+    found = verdict([job(1, -60), job(2, 60)], NOW, NOW)
     assert ([each.job_id for each in found.lost], found.alone) == ([1], False)
 
 
+def test_a_worker_whose_clock_is_ahead_does_not_make_its_job_look_older() -> None:
+    """slurmd started, took a job and was noticed within two seconds; its own clock was a minute ahead."""
+    ahead = NOW + timedelta(seconds=60)
+    found = verdict([job(1, 1)], started=ahead, noticed=NOW + timedelta(seconds=2))
+    assert (found.lost, found.cleared) == ((), False)
+    assert verdict([job(1, -60)], started=ahead, noticed=NOW + timedelta(seconds=2)).alone
+
+
 def test_a_job_that_is_being_cleaned_up_is_left_to_slurmctld() -> None:
-    assert verdict([job(1, -60, "COMPLETED", "COMPLETING")], NOW).lost == ()
-    assert verdict([job(1, -60, "RUNNING", "COMPLETING")], NOW).lost == ()
+    assert verdict([job(1, -60, "COMPLETED", "COMPLETING")], NOW, NOW).lost == ()
+    assert verdict([job(1, -60, "RUNNING", "COMPLETING")], NOW, NOW).lost == ()
 
 
 def test_a_restart_is_harmless_where_steps_survive_it() -> None:
@@ -113,3 +121,8 @@ def test_the_record_of_a_nodeset_of_the_same_name_elsewhere_is_not_ours() -> Non
 def test_a_record_that_refuses_every_successor_is_deleted_even_with_slurms_reason() -> None:
     refused = slurm_node(1, "IDLE", "DRAIN", "INVALID_REG", reason="gres/gpu count reported lower than configured")
     assert orphans([refused], {"gpu-1"}).delete == ("gpu-1",)
+
+
+def test_an_admins_drain_of_a_refused_node_outlives_the_pod_too() -> None:
+    refused = slurm_node(1, "IDLE", "DRAIN", "INVALID_REG", reason="bad GPU")
+    assert orphans([refused], {"gpu-1"}).delete == ()

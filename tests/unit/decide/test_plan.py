@@ -193,6 +193,12 @@ def test_a_worker_with_the_record_of_a_larger_predecessor_is_started_afresh() ->
     assert plan(seen(small), replicas=1).condemned == {"gpu-0": "update"}
 
 
+def test_a_refused_worker_that_an_admin_drained_waits_for_the_admin() -> None:
+    comment = PodInfo("slurm", "gpu-0", "host-0", "gpu", "uid-gpu", "earlier-pod").text
+    drained = worker(0, "IDLE", "DRAIN", "INVALID_REG", reason="bad GPU", slurm={"comment": comment})
+    assert plan(seen(drained), replicas=1).condemned == {}
+
+
 def test_a_worker_that_promised_too_much_itself_is_left_for_the_user_to_correct() -> None:
     own = worker(0, "IDLE", "DRAIN", "INVALID_REG", reason="Low RealMemory")
     assert plan(seen(own), replicas=1).condemned == {}

@@ -1,11 +1,14 @@
 import asyncio
 import itertools
+import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 import structlog.testing
 from prometheus_client import REGISTRY
 
+from kubeslurm.engine.context import add_pass
 from kubeslurm.engine.controller import Controller, Reconcile, Requeue, Retry, Terminal
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
@@ -175,11 +178,39 @@ async def test_draining_cuts_off_a_pass_that_exceeds_the_grace() -> None:
     assert finished == []
 
 
-async def test_each_pass_is_logged_with_controller_key_and_number() -> None:
-    contexts = []
+@pytest.mark.looptime(False)  # it is real time that passes here
+async def test_passes_that_wait_for_nothing_leave_the_loop_to_others() -> None:
+    def busy(seconds: float) -> None:
+        ends = time.monotonic() + seconds
+        while time.monotonic() < ends:
+            pass
+
+    passes, seen = 0, []
 
     async def reconcile(_key: Key) -> None:
-        contexts.append(structlog.contextvars.get_contextvars())
+        nonlocal passes
+        passes += 1
+        busy(0.002)
+
+    async def other() -> None:
+        while passes < 100:
+            seen.append(passes)
+            await asyncio.sleep(0)
+
+    controller = Controller("quick", reconcile, workers=1)
+    for number in range(100):
+        controller.enqueue(Key("ns", str(number)))
+    task = asyncio.create_task(controller.run())
+    await other()
+    task.cancel()
+    assert len(set(seen)) > 10
+
+
+async def test_each_pass_is_logged_with_controller_key_and_number() -> None:
+    contexts: list[Any] = []
+
+    async def reconcile(_key: Key) -> None:
+        contexts.append(add_pass(None, "info", {"event": "said"}))
 
     controller = Controller("context", reconcile)
     controller.enqueue(A)
@@ -187,3 +218,4 @@ async def test_each_pass_is_logged_with_controller_key_and_number() -> None:
     assert contexts[0]["controller"] == "context"
     assert contexts[0]["key"] == "ns/a"
     assert contexts[0]["reconcile_id"] > 0
+    assert add_pass(None, "info", {"event": "said"}) == {"event": "said"}, "outside a pass nothing is added"

@@ -1,4 +1,5 @@
 import asyncio
+import math
 
 import pytest
 
@@ -55,6 +56,14 @@ async def test_of_several_delays_the_earliest_counts() -> None:
     queue.done("a")
     await asyncio.sleep(30)
     assert queue.take() is None
+
+
+async def test_a_clock_that_is_a_rounding_error_short_of_the_deadline_has_reached_it() -> None:
+    now = 0.0
+    queue: Queue[str] = Queue(clock=lambda: now)
+    queue.add_after("a", 0.3)
+    now = math.nextafter(0.3, 0.0)
+    assert queue.take() == "a", "else the timer would be set again and again for the same moment"
 
 
 async def test_a_waiting_worker_is_woken_by_a_delay_that_becomes_shorter() -> None:

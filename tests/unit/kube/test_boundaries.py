@@ -23,6 +23,7 @@ def test_only_the_connection_knows_the_http_and_the_kubernetes_library() -> None
     users = {
         str(path.relative_to(ROOT))
         for path in ROOT.rglob("*.py")
-        if imports(path) & {"httpx2", "lightkube"} and path.relative_to(ROOT).parts[0] not in ("slurm", "local")
+        if imports(path) & {"aiohttp", "httpx2", "lightkube"}
+        and path.relative_to(ROOT).parts[0] not in ("slurm", "local")
     }
     assert users == {"kube/connection.py", "kube/wire.py"}

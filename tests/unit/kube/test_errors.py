@@ -31,7 +31,14 @@ def test_each_answer_has_its_own_error(code: int, reason: str, expected: type[er
 
 def test_only_passing_troubles_are_retried_quietly() -> None:
     quiet = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.Transient)]
-    assert {each.__name__ for each in quiet} == {"Transient", "Conflict", "Throttled", "Unavailable", "Fenced"}
+    assert {each.__name__ for each in quiet} == {
+        "Transient",
+        "Conflict",
+        "Throttled",
+        "Unavailable",
+        "Fenced",
+        "Terminating",
+    }
     assert all(issubclass(each, Retry) for each in quiet)
 
 
@@ -47,3 +54,10 @@ def test_the_wait_comes_from_the_header_or_from_the_body() -> None:
     assert isinstance(header, errors.Throttled)
     assert isinstance(body, errors.Throttled)
     assert (header.after, body.after) == (3, 4)
+
+
+def test_a_namespace_that_is_being_deleted_is_no_lack_of_rights() -> None:
+    causes = [{"reason": "NamespaceTerminating", "message": "namespace x is being terminated", "field": "x"}]
+    error = error_from(403, encode({"reason": "Forbidden", "message": "no", "details": {"causes": causes}}))
+    assert isinstance(error, errors.Terminating)
+    assert error.after == errors.TERMINATING_PAUSE

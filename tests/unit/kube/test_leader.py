@@ -152,3 +152,34 @@ async def test_a_late_write_gets_only_the_time_until_the_lease_ends() -> None:
 
 def test_the_default_clock_is_not_the_wall_clock() -> None:
     assert 0 < boot_time() < 10**9
+
+
+async def test_a_renewal_is_one_request() -> None:
+    server = FakeApiServer()
+    async with replicas(server, "one") as (one,):
+        await one.leader.acquired()
+        reads, before = server.count("GET"), spec(server)["renewTime"]
+        await asyncio.sleep(60)
+        assert server.count("GET") == reads
+        assert server.count("PUT") >= 25
+        assert spec(server)["renewTime"] != before
+
+
+async def test_a_lease_that_someone_else_touched_is_read_again_and_kept() -> None:
+    server = FakeApiServer()
+    async with replicas(server, "one") as (one,):
+        await one.leader.acquired()
+        await server.edit(PLACE, {"metadata": {"labels": {"touched": "yes"}}})
+        await asyncio.sleep(60)
+        assert one.leader.is_leader
+        assert server.objects[PLACE]["metadata"]["labels"] == {"touched": "yes"}
+
+
+async def test_a_candidate_waits_as_long_as_the_server_asks_it_to() -> None:
+    server = FakeApiServer()
+    server.fail(429, times=3, Retry_After="20")
+    async with replicas(server, "one") as (one,):
+        await asyncio.sleep(50)
+        assert len(server.requests) == 3
+        await one.leader.acquired()
+        assert asyncio.get_running_loop().time() >= 60

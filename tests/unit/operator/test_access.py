@@ -8,6 +8,7 @@ import pytest
 
 from kubeslurm.kube.connection import Connection
 from kubeslurm.operator.access import MetricsAccess
+from tests.support.fake_apiserver import FakeLine
 
 
 def server(request: httpx2.Request) -> httpx2.Response:
@@ -39,10 +40,8 @@ def failing(_request: httpx2.Request) -> httpx2.Response:
     ],
 )
 async def test_only_those_who_may_get_metrics_are_let_in(authorization: str, status: int) -> None:
-    async with httpx2.AsyncClient(transport=httpx2.MockTransport(server), base_url="https://kube") as http:
-        assert await MetricsAccess(Connection(http))(authorization) == status
+    assert await MetricsAccess(Connection(FakeLine(server)))(authorization) == status
 
 
 async def test_nobody_is_let_in_while_the_api_server_cannot_be_asked() -> None:
-    async with httpx2.AsyncClient(transport=httpx2.MockTransport(failing), base_url="https://kube") as http:
-        assert await MetricsAccess(Connection(http))("Bearer reader") == 503
+    assert await MetricsAccess(Connection(FakeLine(failing)))("Bearer reader") == 503

@@ -26,9 +26,17 @@ def test_only_tokens_delete_secrets() -> None:
     assert deleting == {"token"}
 
 
-def test_nodes_are_only_read() -> None:
+def test_nodes_are_only_read_unless_their_drains_shall_be_shown() -> None:
     (nodes,) = rbac.roles()["operator.nodes"]
     assert set(nodes.verbs) <= {"get", "list", "watch"}
+    assert {(rule.resource, *rule.verbs) for rule in rbac.roles()["operator.marks"]} == {
+        ("nodes", "patch"),
+        ("nodes/status", "patch"),
+    }
+
+
+def test_nodes_are_marked_only_on_request() -> None:
+    assert "marks" in {part.name for part in parts(OperatorSettings(slurm_drain_on_node="Taint"))}
 
 
 def test_rules_for_one_resource_are_merged() -> None:

@@ -63,6 +63,12 @@ def test_the_arguments_of_an_existing_webhook_deployment_are_understood() -> Non
     assert warnings == ()
 
 
+def test_an_unknown_way_to_show_drains_is_refused() -> None:
+    assert operator("--slurm-drain-on-node=Cordon").slurm_drain_on_node == "Cordon"
+    with pytest.raises(SettingsError, match="Condition, Taint or Cordon"):
+        operator("--slurm-drain-on-node=yes")
+
+
 @pytest.mark.parametrize(
     "argv",
     [

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.looptime
 
 DENIED = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.1.2.3' (using password: YES)\n"
 ABSENT = "error: mysql_real_connect failed: 2002 Can't connect to server on 'db' (115)\n"
+CONVERTING = 'adding column sluid after script_hash_inx in table "c_job_table"\n'
 STARTED = "slurmdbd version 26.05.5 started\n"
 SNAPSHOTS = "error: innodb_snapshot_isolation is enabled, which is not supported by Slurm\n"
 
@@ -52,6 +53,20 @@ async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> Non
     await world.pass_accounting()
     assert "StoragePass=new\n" in conf(world)
     assert world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH] != before
+
+
+async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
+    world.talking.said["a-accounting-0"] = CONVERTING + STARTED
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
 
 
 async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:

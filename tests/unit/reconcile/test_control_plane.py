@@ -1,12 +1,14 @@
 """A Controller from its first pass to its end: configuration, delivery, faults, deletion."""
 
+import base64
 from collections.abc import AsyncIterator
 
 import pytest
 
 from kubeslurm.build import names
+from kubeslurm.slurm import tokens
 from kubeslurm.slurm.models import Node, Number
-from tests.support.controlplane import KEY, ControlPlane
+from tests.support.controlplane import JWT_KEY, KEY, ControlPlane
 from tests.support.fake_apiserver import Address
 
 pytestmark = pytest.mark.looptime
@@ -80,6 +82,7 @@ async def test_a_change_is_tried_then_delivered_then_proven(running: ControlPlan
     await running.turn(4)
     assert running.status()["configHash"] == running.status()["wantedConfigHash"] != old
     assert "MaxJobCount=7" in running.slurm.read
+    assert "RestartNeeded" not in await running.said()
 
 
 async def test_a_reconfigure_that_came_too_early_is_repeated(running: ControlPlane) -> None:
@@ -173,6 +176,7 @@ async def test_a_setting_that_slurm_takes_only_at_its_start_changes_the_pod_temp
     await running.turn(2)
     after = running.find("statefulsets", "c-controller") or {}
     assert before["spec"]["template"] != after["spec"]["template"]
+    assert "Slurm takes SelectType only at its start" in (await running.said())["RestartNeeded"]
 
 
 async def test_a_missing_key_is_named_and_nothing_is_touched(running: ControlPlane) -> None:
@@ -194,6 +198,15 @@ async def test_a_missing_configmap_is_named(running: ControlPlane) -> None:
     await running.turn()
     found = running.find("configmaps", "c-config") or {}
     assert found["data"]["gres.conf"] == "AutoDetect=off\n"
+
+
+async def test_a_missing_accounting_is_named_and_never_read_as_none_wanted(running: ControlPlane) -> None:
+    live = running.live_conf()
+    await running.make_controller(accountingRef={"name": "records"})
+    await running.turn(2)
+    assert "Accounting ns/records does not exist" in running.condition("Degraded")["message"]
+    assert running.live_conf() == live
+    assert not running.trials()
 
 
 async def test_deletion_waits_for_the_nodesets(running: ControlPlane) -> None:
@@ -281,6 +294,35 @@ async def test_a_deleted_key_does_not_cut_off_a_cluster_that_has_to_be_drained(w
     await world.settle()
     await world.slurm_side.reconcile(KEY)
     assert world.clusters.of(KEY) is not None
+
+
+async def test_an_operator_started_in_the_middle_of_an_uninstall_still_has_the_key(world: ControlPlane) -> None:
+    await world.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}})
+    await world.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
+    await world.slurm_side.reconcile(KEY)
+    await world.server.remove("keys", "ns", "secrets")
+    await mark_deleted(world)
+    await world.start()
+    await world.slurm_side.reconcile(KEY)
+    cluster = world.clusters.of(KEY)
+    assert cluster is not None
+    assert tokens.read(JWT_KEY, cluster.token()).sun == tokens.OWN_USER
+
+
+async def test_the_kept_key_follows_the_real_one_and_costs_no_write_at_rest(world: ControlPlane) -> None:
+    await world.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}})
+    await world.slurm_side.reconcile(KEY)
+    assert world.find("secrets", names.kept_key("c")) is None, "there is nothing to drain"
+    await world.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
+    await world.slurm_side.reconcile(KEY)
+    before = world.writes
+    await world.slurm_side.reconcile(KEY)
+    assert world.writes == before
+    await world.make_keys(b"another-" * 4)
+    await world.slurm_side.reconcile(KEY)
+    kept = world.find("secrets", names.kept_key("c")) or {}
+    assert base64.b64decode(kept["data"]["jwt.key"]) == b"another-" * 4
+    assert kept["metadata"]["ownerReferences"][0]["kind"] == "Controller", "it goes with the cluster"
 
 
 async def test_the_first_slurmctld_waits_for_its_database(world: ControlPlane) -> None:

@@ -138,6 +138,20 @@ async def test_a_rolling_update_drains_each_worker_once_and_waits_for_jobs(world
     assert world.violations == []
 
 
+async def test_a_worker_that_vanishes_in_the_middle_of_an_update_is_made_again(world: World) -> None:
+    await running(world, 3)
+    busy = world.slurm.submit("gpu-0")
+    world.nodeset(replicas=3, slurmd={"image": "slurmd:2"})
+    await world.turn(2)
+    world.kill_pod(next(name for name in world.pod_names() if name != "gpu-0"))
+    await world.turn(12)
+    world.slurm.finish(busy)
+    await world.turn(12)
+    assert world.pod_names() == ["gpu-0", "gpu-1", "gpu-2"]
+    assert world.status()["updatedReplicas"] == 3
+    assert all(node.idle for node in world.slurm.records.values())
+
+
 async def test_rolling_a_worker_takes_at_most_five_writes(world: World) -> None:
     await running(world, 2)
     await world.turn(2)

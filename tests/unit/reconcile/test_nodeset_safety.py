@@ -111,6 +111,19 @@ async def test_a_job_that_cannot_be_requeued_is_named(world: World) -> None:
     assert job in world.slurm.jobs
 
 
+async def test_a_clock_that_jumps_ahead_ends_no_job(world: World) -> None:
+    """The operator's clock is an hour fast; by slurmctld's own, the drain has just begun."""
+    job = world.slurm.submit("gpu-1")
+    world.slurm.time -= 3600
+    world.nodeset(replicas=0, drain={"policy": "Cancel", "deadline": "30m"})
+    await world.turn(3)
+    assert world.slurm.records["gpu-1"].drain
+    assert job in world.slurm.jobs
+    world.slurm.time += 1800
+    await world.turn()
+    assert job not in world.slurm.jobs
+
+
 async def test_a_younger_neighbour_survives_the_end_of_a_lost_job(world: World) -> None:
     await world.turn(2)
     lost = world.slurm.submit("gpu-0")

@@ -7,7 +7,7 @@ import pytest
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.views import Pod
-from kubeslurm.report.accounting import Seen, complaints, status
+from kubeslurm.report.accounting import Seen, complaints, converts, status
 from tests.support.manifests import decoded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -15,7 +15,7 @@ STARTED = "slurmdbd version 26.05.5 started\n"
 ABSENT = "error: mysql_real_connect failed: 2002 Can't connect to server on 'db' (115)\n"
 UNKNOWN_HOST = "error: mysql_real_connect failed: 2005 Unknown server host 'db' (-2)\n"
 DENIED = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.1.2.3' (using password: YES)\n"
-CONVERTING = "accounting_storage/as_mysql: as_mysql_convert_tables_post_create: post-converting tables\n"
+CONVERTING = 'adding column sluid after script_hash_inx in table "c_job_table"\n'
 SLOW = "error: Database settings not recommended values: innodb_buffer_pool_size\n"
 
 
@@ -72,8 +72,21 @@ def test_the_last_words_of_an_ended_slurmdbd_count() -> None:
     assert reasons(Seen(pod=pod(ready=False, ended=DENIED), now=NOW))["Degraded"] == "DatabaseAccessDenied"
 
 
-def test_a_conversion_is_said() -> None:
-    assert reasons(Seen(pod=pod(ready=False), log=CONVERTING, now=NOW))["Progressing"] == "ConvertingDatabase"
+@pytest.mark.parametrize(
+    "said",
+    [
+        CONVERTING,
+        'adding key archive_delete (deleted) to table "c_job_table"\n',
+        'dropping column nodes from table "c_event_table"\n',
+        "as_mysql_convert_tables_post_create: post-converting tables\n",
+    ],
+)
+def test_a_conversion_is_said(said: str) -> None:
+    assert reasons(Seen(pod=pod(ready=False), begun=said, now=NOW))["Progressing"] == "ConvertingDatabase"
+
+
+def test_a_new_database_is_no_conversion() -> None:
+    assert not converts("_check_mysql_concat_is_sane: MySQL server version is: 11.8.9-MariaDB-2 from Debian\n")
 
 
 def test_a_small_buffer_pool_is_advice_and_no_trouble() -> None:

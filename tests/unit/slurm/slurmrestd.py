@@ -1,13 +1,39 @@
-"""A stand-in for slurmrestd behind httpx: a table of answers, and a note of what was asked."""
+"""A stand-in for slurmrestd without sockets: a table of answers, and a note of what was asked."""
 
+import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import httpx2
 
+from kubeslurm.slurm.session import LineError, Reply, UnsentError
+
 Answer = tuple[int, Any] | Exception
 EMPTY: dict[str, Any] = {"errors": [], "warnings": []}
+
+
+class FakeSession:
+    """Connections that end in a function."""
+
+    def __init__(self, handler: Callable[[httpx2.Request], httpx2.Response | Awaitable[httpx2.Response]]) -> None:
+        self._handler = handler
+
+    async def send(
+        self, method: str, url: str, *, params: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Reply:
+        try:
+            sent = httpx2.Request(method, url, params=dict(params), headers=dict(headers), content=body or None)
+            made = self._handler(sent)
+            response = await made if inspect.isawaitable(made) else made
+        except (httpx2.ConnectError, httpx2.InvalidURL) as error:
+            raise UnsentError(str(error)) from error
+        except httpx2.RequestError as error:
+            raise LineError(str(error)) from error
+        return Reply(response.status_code, response.content, sent.url.path)
+
+    async def close(self) -> None:
+        return
 
 
 class Slurmrestd:
@@ -22,8 +48,8 @@ class Slurmrestd:
         self.down: set[str] = set()
 
     @property
-    def http(self) -> httpx2.MockTransport:
-        return httpx2.MockTransport(self._answer)
+    def http(self) -> FakeSession:
+        return FakeSession(self._answer)
 
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.host in self.down:

@@ -12,7 +12,7 @@ from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable
 from kubeslurm.slurm.models import NodeUpdate
 from kubeslurm.slurm.transport import Transport
-from tests.unit.slurm.slurmrestd import EMPTY, Slurmrestd
+from tests.unit.slurm.slurmrestd import EMPTY, FakeSession, Slurmrestd
 
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -121,7 +121,7 @@ async def test_a_call_without_an_answer_ends_by_its_deadline() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    slurm = Transport(["http://a", "http://b"], lambda: "t", http=httpx2.MockTransport(silence))
+    slurm = Transport(["http://a", "http://b"], lambda: "t", http=FakeSession(silence))
     with pytest.raises(Unreachable, match=r"within 0\.05 s"):
         await slurm.call("GET", "nodes/", deadline=0.05)
     assert slurm.servers == ("http://b", "http://a")
@@ -267,6 +267,15 @@ async def test_an_odd_job_id_does_not_hide_the_other_jobs() -> None:
     rows = [{"job_id": text, "state": ["RUNNING"]} for text in ("7_3", "12+0", "12+1", "", "what", "20_[1-5]")]
     server.answers = {"GET jobs/state/": (200, {"jobs": rows, **EMPTY})}
     assert {row.job_id for row in await client(server).jobs_state()} == {7, 12, 13, 20}
+
+
+async def test_slurmctlds_clock_can_be_read_and_an_answer_without_it_is_none() -> None:
+    server = Slurmrestd()
+    server.answers["GET diag/"] = (200, {"statistics": {"req_time": {"set": True, "number": 1794795477}}, **EMPTY})
+    assert await client(server).now() == 1794795477
+    server.answers["GET diag/"] = (200, {"statistics": {"req_time": {"set": False, "number": 0}}, **EMPTY})
+    with pytest.raises(Unreachable):
+        await client(server).now()
 
 
 async def test_unchanged_nodes_read_as_none() -> None:

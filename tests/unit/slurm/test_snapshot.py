@@ -233,6 +233,25 @@ async def test_a_single_read_is_not_undone_by_an_older_list() -> None:
     assert snapshot.get("a") == A
 
 
+async def test_a_deleted_record_is_gone_at_once_and_an_older_list_does_not_bring_it_back() -> None:
+    snapshot, script, _ = make()
+    script.lists = [listed(A, B), listed(A, B), listed(A, B)]
+    await snapshot.poll()
+    snapshot.forget(["b"])
+    assert snapshot.get("b") is None
+
+    async def deletion() -> None:
+        snapshot.forget(["a"])
+
+    script.meanwhile = deletion
+    await snapshot.poll()
+    assert snapshot.get("a") is None
+    script.meanwhile = None
+    script.clock.now += 1
+    await snapshot.poll()
+    assert snapshot.get("a") is A  # a slurmd has registered anew
+
+
 async def test_a_refresh_tells_what_is_there_now() -> None:
     snapshot, script, _ = make()
     script.singles = {"a": A, "x": None}

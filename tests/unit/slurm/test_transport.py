@@ -12,7 +12,7 @@ from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import Refused, SlurmError, Unauthorized, Unreachable
 from kubeslurm.slurm.models import NodeUpdate
 from kubeslurm.slurm.transport import Admit, Transport
-from tests.unit.slurm.slurmrestd import EMPTY, Slurmrestd
+from tests.unit.slurm.slurmrestd import EMPTY, FakeSession, Slurmrestd
 
 Act = Callable[[SlurmClient], Awaitable[object]]
 
@@ -73,7 +73,7 @@ async def test_a_change_ends_before_leadership_may_pass_to_another() -> None:
         await asyncio.Event().wait()
         raise AssertionError
 
-    transport = Transport(["http://a"], lambda: "t", http=httpx2.MockTransport(silence), admit=lambda _timeout: 0.05)
+    transport = Transport(["http://a"], lambda: "t", http=FakeSession(silence), admit=lambda _timeout: 0.05)
     with pytest.raises(Unreachable):
         async with asyncio.timeout(5):
             await transport.call("POST", "nodes/", body={})

@@ -116,6 +116,18 @@ async def test_renewal_keeps_trust_in_the_old_certificate() -> None:
     assert cluster.trusted() == {after.ca}
 
 
+async def test_a_deleted_secret_is_made_again_and_what_other_replicas_serve_stays_trusted() -> None:
+    cluster = Cluster()
+    one = keeper(cluster)
+    await one.refresh()
+    before, cluster.secret = held(cluster), None
+    await one.refresh()
+    after = held(cluster)
+    assert after.cert != before.cert
+    assert before.ca in after.ca
+    assert cluster.trusted() == {after.ca}
+
+
 async def test_trust_that_was_taken_away_is_restored() -> None:
     cluster = Cluster()
     one = keeper(cluster)

@@ -1,0 +1,40 @@
+"""A drain deadline ends the jobs of workers that must go, in the way their owner asked for, and no others."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.support.nodeset import Workers, is_protected
+from tests.support.slurm import Slurm, wait_for
+
+
+@pytest.fixture
+def workers(slurm: Slurm) -> Iterator[Workers]:
+    found = Workers(slurm)
+    yield found
+    found.change({"drain": None})
+    found.scale(2)
+    found.wait_until_idle(2, within=120)
+
+
+@pytest.mark.parametrize(("policy", "end"), [("Requeue", ("PENDING", 1)), ("Cancel", ("CANCELLED", 0))])
+def test_jobs_are_ended_after_the_deadline(workers: Workers, policy: str, end: tuple[str, int]) -> None:
+    staying = workers.run_job(300, "--nodelist=worker-1", "--time=10")
+    leaving = workers.run_job(300, "--nodelist=worker-0", "--time=5")
+    wait_for("both to be protected", lambda: all(is_protected(pod) for pod in workers.pods().values()))
+    workers.change({"drain": {"policy": policy, "deadline": "3s"}, "replicas": 1})
+    wait_for("the worker that is free sooner to go", lambda: set(workers.pods()) == {"worker-1"})
+    fate = workers.fate(leaving)
+    assert (fate.state, fate.restarts) == end
+    assert workers.fate(staying).state == "RUNNING"
+    for job in (staying, leaving):
+        workers.slurm.run("scancel", str(job))
+
+
+def test_without_a_policy_a_deadline_ends_nothing(workers: Workers) -> None:
+    workers.change({"drain": {"policy": "Wait", "deadline": "1s"}})
+    job = workers.run_job(12, "--nodes=2")
+    workers.scale(1)
+    wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
+    workers.unharmed(job)
+    wait_for("one worker", lambda: len(workers.pods()) == 1)

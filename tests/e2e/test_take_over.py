@@ -1,0 +1,99 @@
+"""A running cluster of Slinky's operator gets ours: nothing is restarted, and it goes on from there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kubeslurm.cli.product import Product
+from kubeslurm.local.cluster import Cluster
+from tests.support.nodeset import OPERATOR_SELECTOR, Workers
+from tests.support.predecessor import NAME, NODESET, REVISION, WORKERS, Predecessor
+from tests.support.slurm import Slurm, wait_for
+
+NAMESPACE = "taken-over"
+CONTROLLER = "controllers.slinky.slurm.net"
+DEPLOYMENT = "deployment/slurm-operator"
+
+
+def operators(cluster: Cluster) -> list[str]:
+    return cluster.kubectl("--namespace=slinky", "get", "pods", OPERATOR_SELECTOR, "--output=name").split()
+
+
+def run_operators(cluster: Cluster, count: int) -> None:
+    cluster.kubectl("--namespace=slinky", "scale", DEPLOYMENT, f"--replicas={count}")
+    wait_for(f"{count} operators", lambda: len(operators(cluster)) == count or None)
+
+
+@pytest.fixture
+def old(cluster: Cluster, product: Product, slurm: Slurm) -> Iterator[Predecessor]:
+    """The other operator's cluster with idle workers, and no operator at work."""
+    run_operators(cluster, 0)
+    made = Predecessor(cluster, NAMESPACE, product.tags)
+    try:
+        made.install()
+        made.wait_until_idle(WORKERS, within=120)
+        yield made
+    finally:
+        run_operators(cluster, 1)
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s", check=False)
+
+
+def pods(slurm: Slurm) -> dict[str, tuple[str, list[int]]]:
+    """Of each pod that is to stay: its uid, and how often each of its containers was restarted."""
+    found = slurm.get("pods", "", "--selector=app.kubernetes.io/name in (slurmctld,slurmrestd,slurmd)")["items"]
+    return {pod["metadata"]["name"]: (pod["metadata"]["uid"], restarts(pod)) for pod in found}
+
+
+def restarts(pod: dict[str, Any]) -> list[int]:
+    status = pod["status"]
+    return [each["restartCount"] for each in (*status.get("initContainerStatuses", ()), *status["containerStatuses"])]
+
+
+def workloads(slurm: Slurm) -> dict[str, tuple[dict[str, Any], str]]:
+    """Of each workload: its whole spec, and the revision that Kubernetes made of it."""
+    found = slurm.get("statefulsets,deployments")["items"]
+    return {each["metadata"]["name"]: (each["spec"], each["status"].get("updateRevision", "")) for each in found}
+
+
+def revisions(slurm: Slurm) -> set[str]:
+    """The revisions of the workers' template."""
+    names = (each["metadata"]["name"] for each in slurm.get("controllerrevisions")["items"])
+    return {name for name in names if name.startswith(NODESET)}
+
+
+def is_as_wanted(slurm: Slurm, kind: str, name: str) -> bool:
+    ready = slurm.conditions(kind, name).get("Ready", {})
+    return (ready.get("status"), ready.get("reason")) == ("True", "AsWanted")
+
+
+def all_as_wanted(slurm: Slurm) -> bool:
+    kinds = ((CONTROLLER, NAME), ("restapis.slinky.slurm.net", NAME), ("nodesets.slinky.slurm.net", NODESET))
+    return all(is_as_wanted(slurm, kind, name) for kind, name in kinds)
+
+
+def test_nothing_restarts_and_jobs_configuration_and_workers_go_on(old: Predecessor, cluster: Cluster) -> None:
+    workers = Workers(old, NODESET)
+    job = workers.run_job(600)
+    before, made = pods(old), workloads(old)
+
+    run_operators(cluster, 1)
+    wait_for("everything to be as wanted", lambda: all_as_wanted(old) or None, within=90)
+    assert pods(old) == before
+    assert workloads(old) == made
+    assert revisions(old) == {f"{NODESET}-{REVISION}"}
+
+    extra = old.get(CONTROLLER, NAME)["spec"]["extraConf"]
+    old.patch(CONTROLLER, NAME, {"spec": {"extraConf": f"{extra}\nMaxJobCount=4321"}})
+    wait_for("the change to be live", lambda: old.config("MaxJobCount") == "4321" or None)
+    wait_for("the status to say so", old.config_is_live)
+    assert pods(old) == before
+
+    # One worker less: the idle one goes, the busy one stays as it is.
+    busy = workers.fate(job).nodes
+    uid = workers.uids()[busy]
+    workers.scale(1)
+    wait_for("one worker", lambda: workers.uids() == {busy: uid} or None)
+    fate = workers.fate(job)
+    assert (fate.state, fate.restarts) == ("RUNNING", 0)
+    old.run("scancel", str(job))

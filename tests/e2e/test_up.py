@@ -1,0 +1,144 @@
+"""`kubeslurm up` and `down` as users type them, on a cluster of their own: here, and as somebody else's cluster."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kubeslurm.cli import recipes, releases
+from kubeslurm.cli.login import desk_of_context
+from kubeslurm.local import buildah, images
+from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.progress import Progress
+from kubeslurm.local.tasks import Tasks
+
+NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"), "up")))
+CONTEXT = f"kubeslurm-{NAME}"
+RIVAL = {
+    "apiVersion": "coordination.k8s.io/v1",
+    "kind": "Lease",
+    "metadata": {"name": "slurm-operator", "namespace": "default"},
+}
+
+
+@pytest.fixture(scope="module")
+def own() -> Iterator[Cluster]:
+    cluster = Cluster(NAME)
+    cluster.down(purge=True)
+    yield cluster
+    cluster.down(purge=True)
+    desk_of_context(CONTEXT).clear()
+
+
+@pytest.fixture(scope="module")
+def foreign(own: Cluster, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options for the same cluster, emptied, of which only the context of a kubeconfig and a registry are known."""
+    done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=own)
+    assert done.returncode == 0, done.stderr
+    assert not own.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
+    publish(own)
+    values = tmp_path_factory.mktemp("values") / "values.yaml"
+    values.write_text(json.dumps(releases.this_machine()))
+    return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
+
+
+def publish(cluster: Cluster) -> None:
+    """Puts the images into the cluster's registry under the tags of a release."""
+    chart = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
+    with Progress() as progress:
+        tags = recipes.build(progress)
+    for name, tag in tags.items():
+        published = f"localhost/{name}:{chart.get(name, '26.05')}"
+        buildah.call(Tasks(), "tag", f"localhost/{name}:{tag}", published)
+        images.push(published, cluster.registry, ca=cluster.ca)
+
+
+def kubeslurm(*words: str, cluster: Cluster, answer: str = "") -> "subprocess.CompletedProcess[str]":
+    program = Path(sys.executable).with_name("kubeslurm")
+    env = os.environ | {
+        "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
+        "KUBECONFIG": str(cluster.home.kubeconfig),
+    }
+    return subprocess.run(
+        [program, *words], input=answer, env=env, capture_output=True, text=True, timeout=400, check=False
+    )
+
+
+def up(cluster: Cluster, *words: str) -> str:
+    done = kubeslurm("up", *words, cluster=cluster)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def pasted(cluster: Cluster, said: str, sign: str, typed: str = "") -> str:
+    """What the line with this sign at its end, as it was printed, says in a shell."""
+    (line,) = (line for line in said.splitlines() if line.startswith("  ") and re.search(sign, line))
+    env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
+    done = subprocess.run(
+        ["bash", "-c", line], input=typed, env=env, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def job_ids(records: str) -> set[str]:
+    return {line.split()[0] for line in records.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
+
+
+def lines_work(cluster: Cluster, said: str) -> set[str]:
+    """Pastes the lines for logging in and for the records of jobs; the jobs in them."""
+    assert {"worker-0", "worker-1"} <= set(said.split())
+    assert "worker" in pasted(cluster, said, r"config login$", "sinfo --Node\n")
+    found = job_ids(pasted(cluster, said, r"sacct .*$"))
+    assert found
+    return found
+
+
+def test_up_ends_with_lines_for_login_and_records_that_work_when_pasted(own: Cluster) -> None:
+    said = up(own, "--name", NAME, "--nodes", "2")
+    assert "Slurm is up after" in said
+    lines_work(own, said)
+    assert "Submitted batch job" in pasted(own, said, r"sbatch .*$")
+
+
+def test_a_second_up_changes_nothing_and_says_so(own: Cluster) -> None:
+    before = own.kubectl("get", "pods", "--all-namespaces", "--output=name")
+    assert "nothing was changed" in up(own, "--name", NAME)
+    assert own.kubectl("get", "pods", "--all-namespaces", "--output=name") == before
+
+
+def test_history_outlives_down_and_up(own: Cluster) -> None:
+    before = lines_work(own, up(own, "--name", NAME))
+    assert "is down" in kubeslurm("down", "--name", NAME, cluster=own).stdout
+    assert before < lines_work(own, up(own, "--name", NAME))
+
+
+def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Cluster, foreign: list[str]) -> None:
+    done = kubeslurm("up", *foreign, cluster=own, answer="n\n")
+    assert done.returncode == 1
+    assert CONTEXT in done.stdout
+    assert not own.kubectl(
+        "get", "deployments", "--all-namespaces", "--selector=app.kubernetes.io/instance=slurm-operator"
+    )
+
+
+def test_up_refuses_beside_another_operator(own: Cluster, foreign: list[str]) -> None:
+    spec = {"holderIdentity": "somebody", "leaseDurationSeconds": 15, "renewTime": f"{datetime.now(UTC):%FT%T.%fZ}"}
+    own.kubectl("apply", "--filename=-", stdin=json.dumps(RIVAL | {"spec": spec}))
+    done = kubeslurm("up", *foreign, "--yes", cluster=own)
+    own.kubectl("delete", "lease", "slurm-operator", "--namespace=default")
+    assert done.returncode == 1
+    assert "Another slurm-operator is at work on this cluster, in the namespace default" in done.stderr
+
+
+def test_up_works_on_a_cluster_of_somebody_else_and_history_outlives_down(own: Cluster, foreign: list[str]) -> None:
+    before = lines_work(own, up(own, *foreign, "--yes"))
+    done = kubeslurm("down", "--context", CONTEXT, "--yes", cluster=own)
+    assert done.returncode == 0, done.stderr
+    assert before < lines_work(own, up(own, *foreign, "--yes"))

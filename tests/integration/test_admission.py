@@ -1,0 +1,147 @@
+"""The admission server as the chart installs it, called by a real API server: rights, certificate and words."""
+
+import base64
+import contextlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kubeslurm.api.crds import crds, to_yaml
+from kubeslurm.api.kinds import SECRET, VALIDATING_WEBHOOKS, kind_of
+from kubeslurm.api.meta import Tree
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.connection import Connection
+from kubeslurm.kube.errors import AlreadyExists, Invalid
+from kubeslurm.local import network
+from kubeslurm.local.cluster import Cluster
+from tests.conformance.manifests import Case, cases
+
+ROOT = Path(__file__).parents[2]
+HELM = Path(sys.executable).parent / "helm"
+WHERE = "admission"
+NAME = "slurm-operator-webhook"
+CERTIFICATES = Key(WHERE, f"{NAME}-certificates")
+INSTALLED = {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", VALIDATING_WEBHOOKS.kind}
+DEADLINE = 60.0
+
+
+@pytest.fixture(scope="module")
+def webhook(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """The cluster with our definitions, the chart's webhook objects and a webhook process under the chart's account."""
+    folder = tmp_path_factory.mktemp("webhook")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WHERE}}
+    objects = [*crds().values(), namespace, *chart(), *way_in()]
+    file = folder / "objects.yaml"
+    file.write_text("---\n".join(to_yaml(each) for each in objects), encoding="utf-8")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    try:
+        with process(cluster, folder):
+            yield cluster
+    finally:
+        cluster.kubectl("delete", "--ignore-not-found", VALIDATING_WEBHOOKS.plural, NAME)
+        cluster.kubectl("delete", "--wait=false", "namespace", WHERE)
+
+
+def chart() -> list[Tree]:
+    """What the chart brings for the webhook, but for its Deployment: there are no nodes here to run it."""
+    values = f"webhook.namespaces={{{WHERE}}}"
+    argv = [str(HELM), "template", "slurm-operator", str(ROOT / "charts/slurm-operator"), f"--namespace={WHERE}"]
+    rendered = subprocess.run([*argv, f"--set={values}"], check=True, capture_output=True, text=True, timeout=60)
+    trees: list[Any] = [each for each in yaml.safe_load_all(rendered.stdout) if each]
+    return [each for each in trees if each["kind"] in INSTALLED and each["metadata"]["name"].startswith(NAME)]
+
+
+def way_in() -> list[Tree]:
+    """The webhook's Service, which leads to where the process listens."""
+    metadata = {"name": NAME, "namespace": WHERE}
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 443}]}}
+    endpoints = {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": metadata | {"labels": {"kubernetes.io/service-name": NAME}},
+        "addressType": "IPv4",
+        "endpoints": [{"addresses": [network.FABRIC], "conditions": {"ready": True}}],
+        "ports": [{"name": "", "port": 443}],
+    }
+    return [service, endpoints]
+
+
+@contextlib.contextmanager
+def process(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """`kubeslurm webhook` in the cluster's network, with no more rights than the chart gives."""
+    token = cluster.kubectl("create", "token", NAME, f"--namespace={WHERE}").strip()
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = f"https://{network.FABRIC}:{network.API_PORT}"
+    config["users"][0]["user"] = {"token": token}
+    kubeconfig, log = folder / "kubeconfig", folder / "log"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    init = cluster.home.init()
+    assert init is not None
+    argv = ["nsenter", f"--target={init.pid}", "--net", "--", sys.executable, "-m", "kubeslurm.operator", "webhook"]
+    flags = [f"--kubeconfig={kubeconfig}", f"--namespace={WHERE}", f"--cert-secret={CERTIFICATES.name}"]
+    addresses = [f"--server-addr={network.FABRIC}:443", f"--health-addr={network.FABRIC}:18081"]
+    with log.open("wb") as out, subprocess.Popen([*argv, *flags, *addresses], stderr=out) as started:
+        try:
+            until(lambda: "certificate loaded" in log.read_text(), log.read_text)
+            yield
+        finally:
+            started.kill()
+
+
+def until(condition: Callable[[], bool], tell: Callable[[], str] = str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline, tell()
+        time.sleep(0.2)
+
+
+@pytest.fixture
+def kube(webhook: Cluster, connection: Connection) -> Kube:
+    return Kube(connection, Caches(connection), manager="test")
+
+
+@pytest.mark.parametrize("case", cases("invalid-webhook"), ids=lambda case: case.name)
+async def test_what_only_admission_can_see_is_refused_by_the_api_server(kube: Kube, case: Case) -> None:
+    *existing, manifest = case.objects(WHERE)
+    for each in existing:
+        with contextlib.suppress(AlreadyExists):
+            await kube.create(each)
+    with pytest.raises(Invalid) as refusal:
+        await kube.create(manifest)
+    assert case.refusal in refusal.value.message
+    assert await kube.get(kind_of(manifest), Key(WHERE, manifest["metadata"]["name"])) is None
+
+
+def test_a_deleted_certificate_is_back_trusted_and_in_use(webhook: Cluster) -> None:
+    before = authorities(webhook)
+    webhook.kubectl("delete", "secret", CERTIFICATES.name, f"--namespace={WHERE}")
+    until(lambda: bool(held := authorities(webhook)) and held != before and trusted(webhook) == {held})
+    assert before.split(b"-----END")[0] in authorities(webhook), "what other replicas still serve is trusted no more"
+    manifest = yaml.safe_dump(
+        next(case for case in cases("invalid-webhook") if "missing" in case.name).objects(WHERE)[0]
+    )
+    command = webhook.kubectl_command("create", "--dry-run=server", "--filename=-")
+    answer = subprocess.run(command, input=manifest, capture_output=True, text=True, check=False, timeout=30)
+    assert "create it first" in answer.stderr
+
+
+def authorities(cluster: Cluster) -> bytes:
+    output = "--output=jsonpath={.data['ca\\.crt']}"
+    where = f"--namespace={WHERE}"
+    return base64.b64decode(
+        cluster.kubectl("get", SECRET.plural, CERTIFICATES.name, where, output, "--ignore-not-found")
+    )
+
+
+def trusted(cluster: Cluster) -> set[bytes]:
+    output = "--output=jsonpath={.webhooks[*].clientConfig.caBundle}"
+    return {base64.b64decode(each) for each in cluster.kubectl("get", VALIDATING_WEBHOOKS.plural, NAME, output).split()}

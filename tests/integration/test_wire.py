@@ -1,0 +1,140 @@
+"""Requests and streams over real sockets: credentials, broken connections, silence."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiohttp import web
+from lightkube.config.client_adapter import BearerTokenFileAuth
+
+from kubeslurm.kube.wire import Request, Wire, WireError
+
+Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
+WATCH = Request(verb="watch", kind="Pod", path="/pods")
+
+
+@asynccontextmanager
+async def serving(handler: Handler) -> AsyncIterator[str]:
+    """A server on the loopback for as long as the block lasts."""
+    runner = web.ServerRunner(web.Server(handler), shutdown_timeout=0.1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        await runner.cleanup()
+
+
+@asynccontextmanager
+async def line(handler: Handler, auth: BearerTokenFileAuth | None = None) -> AsyncIterator[Wire]:
+    async with serving(handler) as url:
+        wire = Wire(url, auth=auth)
+        try:
+            yield wire
+        finally:
+            await wire.close()
+
+
+async def follow(wire: Wire, found: list[bytes], silence: float = 5.0) -> None:
+    async with wire.ask(WATCH, timeout=5, silence=silence) as answer:
+        async for block in answer.blocks():
+            found.append(block)  # noqa: PERF401  what came before the failure counts
+
+
+async def test_a_request_says_who_asks_and_what_it_brings() -> None:
+    seen: list[tuple[str, str, str, bytes]] = []
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        agent, kind = request.headers["User-Agent"], request.headers["Content-Type"]
+        seen.append((request.path_qs, agent, kind, await request.read()))
+        return web.Response(status=201, body=b"made")
+
+    request = Request(verb="create", kind="Pod", path="/pods", method="POST", params={"fieldManager": "me"}, body=b"{}")
+    async with line(handler) as wire, wire.ask(request, timeout=5) as answer:
+        assert (answer.status, await answer.read()) == (201, b"made")
+    assert seen == [("/pods?fieldManager=me", "kubeslurm", "application/json", b"{}")]
+
+
+async def test_a_rejected_token_is_read_again_and_then_kept(tmp_path: pytest.TempPathFactory) -> None:
+    file = str(tmp_path) + "/token"
+    tokens: list[str] = []
+
+    def write(text: str) -> None:
+        with open(file, "w") as out:
+            out.write(text)
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        tokens.append(request.headers["Authorization"])
+        return web.Response(status=200 if tokens[-1] == "Bearer new" else 401)
+
+    write("old")
+    request = Request(verb="get", kind="Pod", path="/pods/a")
+    async with line(handler, BearerTokenFileAuth(file)) as wire:
+        async with wire.ask(request, timeout=5) as answer:
+            assert answer.status == 401
+        write("new")
+        for _ in range(2):
+            async with wire.ask(request, timeout=5) as answer:
+                assert answer.status == 200
+    assert tokens[-3:] == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+async def test_a_stream_comes_as_it_is_sent_and_its_silence_is_an_error() -> None:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n")
+        await asyncio.Event().wait()
+        return response
+
+    found: list[bytes] = []
+    async with line(handler) as wire:
+        with pytest.raises(WireError, match="Timeout"):
+            await follow(wire, found, silence=0.2)
+    assert b"".join(found) == b"one\n"
+
+
+async def test_a_stream_that_breaks_off_is_an_error() -> None:
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        response = web.StreamResponse()
+        await response.prepare(request)
+        await response.write(b"one\n")
+        assert request.transport is not None
+        request.transport.abort()
+        return response
+
+    async with line(handler) as wire:
+        with pytest.raises(WireError):
+            await follow(wire, [])
+
+
+async def test_a_server_that_is_not_there_is_an_error() -> None:
+    async def handler(_request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response()
+
+    async with serving(handler) as url:
+        wire = Wire(url)
+    with pytest.raises(WireError):
+        await follow(wire, [])
+    await wire.close()
+
+
+async def test_a_proxy_of_the_environment_is_used_unless_the_server_is_exempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def proxy(request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response(body=f"asked for {request.url.host}".encode())
+
+    async with serving(proxy) as url:
+        monkeypatch.setenv("http_proxy", url)
+        wire = Wire("http://kube.example")
+        async with wire.ask(Request(verb="get", kind="Pod", path="/pods/a"), timeout=5) as answer:
+            assert await answer.read() == b"asked for kube.example"
+        await wire.close()
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+        direct = Wire(url)
+        async with direct.ask(Request(verb="get", kind="Pod", path="/pods/a"), timeout=5) as answer:
+            assert answer.status == 200
+        await direct.close()
