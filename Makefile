@@ -34,8 +34,8 @@ test-cluster: $(READY) test-tools
 	$(BIN)/pytest tests/local
 	$(BIN)/pytest tests/integration tests/slurm
 	rm -rf .requests
-	$(BIN)/pytest -n 2 --dist loadgroup tests/e2e
-	$(BIN)/pytest tests/rights
+	$(BIN)/pytest -n 2 tests/e2e
+	$(BIN)/pytest tests/rights tests/up
 
 lint: $(READY) ## style
 	$(BIN)/ruff check

@@ -4,7 +4,7 @@
 
 Everything happens on a local cluster of its own, brought up by `kubeslurm up`, or with `--on` on one that is running
 already. Times are medians. Beside them stand what is aimed at, and what Slinky 1.2.1 took on the same local cluster.
-Run it on a quiet machine; all of it takes about twelve minutes.
+Run it on a quiet machine; all of it takes about a quarter of an hour.
 """
 
 import argparse
@@ -31,7 +31,6 @@ from kubeslurm.local.cluster import Cluster
 NAME = "bench-latency"
 OTHER = "bench"
 PARTS = ("up", "control", "workers", "idle")
-UP_RUNS = 3
 SETTLE = 15.0
 WRITES = ("apply", "create", "patch", "delete", "update")
 
@@ -74,7 +73,7 @@ def main() -> None:
     rows: list[Row] = []
     try:
         if not options.on:
-            rows += brought_up(cluster, UP_RUNS if "up" in options.only else 0)
+            rows += brought_up(cluster, options.runs if "up" in options.only else 0)
         rows += measured(cluster, options.only, options.runs, options.idle)
     finally:
         if not options.on:

@@ -61,10 +61,10 @@ class Count:
                 self.done.set()
 
 
-async def follow(connection: Connection, namespace: str, nodes: bool, events: int) -> Result:
-    started, cpu = time.monotonic(), time.process_time()
+def cached(connection: Connection, namespace: str, nodes: bool) -> Caches:
+    """What is followed: pods with two indices, and nodes if asked for."""
     caches = Caches(connection, namespaces=[namespace] if namespace else ())
-    pods = caches.add(
+    caches.add(
         POD,
         indices={
             "node": lambda pod: [pod.spec.nodeName],
@@ -73,9 +73,14 @@ async def follow(connection: Connection, namespace: str, nodes: bool, events: in
     )
     if nodes:
         caches.add(NODE)
-    count, meter = Count(events), StallMeter(period=0.02)
+    return caches
+
+
+async def follow(connection: Connection, namespace: str, nodes: bool, events: int) -> Result:
+    started, cpu = time.monotonic(), time.process_time()
+    caches, count = cached(connection, namespace, nodes), Count(events)
+    pods, meter, controller = caches.store(POD), StallMeter(period=0.02), Controller("nothing", nothing)
     pods.subscribe(count)
-    controller = Controller("nothing", nothing)
     controller.watch(pods, lambda pod: [key_of(pod)])
     running = [asyncio.create_task(source.run()) for _, source in caches.reflectors]
     running += [asyncio.create_task(meter.run()), asyncio.create_task(controller.run())]

@@ -7,8 +7,10 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from kubeslurm.cli import recipes
 from kubeslurm.cli.product import Product, access_to
@@ -19,16 +21,19 @@ from tests.support.slurm import Slurm
 
 NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"))))
 WORKERS = 2
-HERE = Path(__file__).parent
-REQUESTS = HERE.parents[1] / ".requests"  # what the product asked of each API server, for tests/rights
+REQUESTS = Path(__file__).parents[2] / ".requests"  # what the product asked of each API server, for tests/rights
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class Shares(LoadScopeScheduling):  # type: ignore[misc]
     """One process takes a whole file, and everything about people, whose cluster is expensive."""
-    for item in items:
-        folder = item.path.parent
-        item.add_marker(pytest.mark.xdist_group(folder.name if folder != HERE else item.path.stem))
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "people" if "/people/" in file else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:
+    return Shares(config, log)
 
 
 @pytest.fixture(scope="session")

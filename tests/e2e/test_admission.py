@@ -8,7 +8,8 @@ from kubeslurm.local.cluster import Cluster
 from tests.support.slurm import wait_for
 
 NAMESPACE = "slinky"
-SECRET = "slurm-operator-webhook-certificates"
+WEBHOOK = "slurm-operator-webhook"
+SECRET = f"{WEBHOOK}-certificates"
 CONTROLLER = """
 apiVersion: slinky.slurm.net/v1beta1
 kind: Controller
@@ -30,14 +31,22 @@ def refusal(cluster: Cluster) -> str:
     return answer.stderr
 
 
-def certificate(cluster: Cluster) -> str:
-    output = "--output=jsonpath={.data['tls\\.crt']}"
-    return cluster.kubectl("get", "secret", SECRET, f"--namespace={NAMESPACE}", output, "--ignore-not-found")
+def held(cluster: Cluster, file: str) -> str:
+    """A file of the webhook's Secret, in base64; empty while there is no Secret."""
+    path = file.replace(".", "\\.")
+    where = (f"--namespace={NAMESPACE}", f"--output=jsonpath={{.data['{path}']}}", "--ignore-not-found")
+    return cluster.kubectl("get", "secret", SECRET, *where)
+
+
+def trusted(cluster: Cluster) -> set[str]:
+    """The authorities by which the API server knows the webhook."""
+    output = "--output=jsonpath={.webhooks[*].clientConfig.caBundle}"
+    return set(cluster.kubectl("get", "validatingwebhookconfiguration", WEBHOOK, output).split())
 
 
 @pytest.fixture
 def deployed(cluster: Cluster) -> Cluster:
-    status = ("rollout", "status", "deployment/slurm-operator-webhook", f"--namespace={NAMESPACE}", "--timeout=120s")
+    status = ("rollout", "status", f"deployment/{WEBHOOK}", f"--namespace={NAMESPACE}", "--timeout=120s")
     cluster.kubectl(*status)
     return cluster
 
@@ -49,17 +58,20 @@ def test_a_missing_config_map_is_named_with_the_remedy(deployed: Cluster) -> Non
 
 
 def test_a_lost_certificate_is_made_anew_and_trusted(deployed: Cluster) -> None:
-    before = certificate(deployed)
+    before = held(deployed, "tls.crt")
+    assert before
     deployed.kubectl("delete", "secret", SECRET, f"--namespace={NAMESPACE}")
-    after = wait_for("a new certificate", lambda: certificate(deployed) or None, within=60)
+    after = wait_for("a new certificate", lambda: held(deployed, "tls.crt"), within=60)
     assert after != before
-    wait_for("trust in the new certificate", lambda: "create it first" in refusal(deployed), within=60)
+    wait_for("trust in its authority", lambda: trusted(deployed) == {held(deployed, "ca.crt")}, within=60)
+    wait_for("an answer under the new certificate", lambda: "create it first" in refusal(deployed), within=60)
 
 
 def test_the_operator_is_refused_nothing(cluster: Cluster) -> None:
     pods = cluster.kubectl(
         "get", "pods", f"--namespace={NAMESPACE}", "-lapp.kubernetes.io/name=slurm-operator", "-oname"
     )
+    assert pods
     for pod in pods.split():
         path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod.removeprefix('pod/')}:8080/proxy/metrics"
         counted = [line for line in cluster.kubectl("get", "--raw", path).splitlines() if "api_requests_total{" in line]

@@ -6,6 +6,7 @@ import pytest
 
 from kubeslurm.local.cluster import Cluster
 from tests.support.slurm import Slurm, wait_for
+from tests.support.web import fetch
 
 CONTROLLER = "controllers.slinky.slurm.net"
 KIND = "servicemonitors.monitoring.coreos.com"
@@ -43,8 +44,7 @@ def monitors(slurm: Slurm, cluster: Cluster) -> Iterator[None]:
 
 def test_slurmctld_serves_metrics(slurm: Slurm) -> None:
     address = slurm.get("pod", "slurm-controller-0")["status"]["podIP"]
-    answer = slurm.cluster.fabric_exec(["curl", "--silent", "--fail", f"http://{address}:6817/metrics/nodes"])
-    assert "slurm_nodes" in answer.stdout
+    assert "slurm_nodes" in fetch(slurm.cluster, f"http://{address}:6817/metrics/nodes")
 
 
 def test_prometheus_is_told_where_to_look(slurm: Slurm, monitors: None) -> None:

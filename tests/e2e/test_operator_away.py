@@ -16,18 +16,20 @@ def operators(slurm: Slurm) -> int:
     return len(text.split())
 
 
-def test_jobs_run_and_changes_wait_while_the_operator_is_away(slurm: Slurm) -> None:
+def test_jobs_run_and_changes_wait_while_the_operator_is_away_for_a_minute(slurm: Slurm) -> None:
     extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
-    job = slurm.submit("sleep 5")
     try:
         scale_operator(slurm, 0)
         wait_for("the operator to be gone", lambda: operators(slurm) == 0)
+        job = slurm.submit("sleep 60")
         slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=4567"}})
         assert slurm.run("srun", "--nodes=1", "hostname")
-        slurm.wait_for_job(job, "COMPLETED")
         slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=true")
         wait_for("slurmctld to be back by itself", lambda: slurm.config("MaxJobCount") != "")
+        slurm.wait_for_job(job, "COMPLETED", within=120)
+        assert slurm.run("srun", "--nodes=2", "hostname")
         assert slurm.config("MaxJobCount") != "4567"
+        assert operators(slurm) == 0
     finally:
         scale_operator(slurm, 1)
     wait_for("the change to be live", lambda: slurm.config("MaxJobCount") == "4567")

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.nodeset import Workers
 from tests.support.slurm import Slurm, wait_for
 
 # slurmctld writes job state at most every five seconds; what is older survives even SIGKILL.
@@ -16,9 +17,9 @@ def started(slurm: Slurm) -> str:
     return slurm.config("BOOT_TIME")
 
 
-def saved_job(slurm: Slurm) -> int:
+def saved_job(slurm: Slurm, *options: str) -> int:
     """A running job that slurmctld has had the time to save."""
-    job = slurm.submit("sleep 600")
+    job = slurm.submit("sleep 600", *options)
     slurm.wait_for_job(job, "RUNNING")
     elapsed = ("squeue", "--noheader", f"--jobs={job}", "--format=%M")
     wait_for("the job to be saved", lambda: _seconds(slurm.run(*elapsed, check=False)) >= SAVED)
@@ -66,11 +67,9 @@ def test_a_job_goes_on_while_slurmctld_is_away(slurm: Slurm) -> None:
 
 @pytest.mark.parametrize("sign", ["deleted", "out of service"])
 def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm, sign: str) -> None:
-    job = saved_job(slurm)
     place = slurm.get("pod", "slurm-controller-0")["spec"]["nodeName"]
-    hosts = {
-        pod["spec"]["nodeName"] for pod in slurm.get("pods", "", "--selector=app.kubernetes.io/name=slurmd")["items"]
-    }
+    elsewhere = [name for name, pod in Workers(slurm).pods().items() if pod["spec"]["nodeName"] != place]
+    job = saved_job(slurm, f"--nodelist={elsewhere[0]}")
     slurm.cluster.node(place).kill()
     try:
         if sign == "deleted":
@@ -84,8 +83,7 @@ def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm, sign: str)
             ),
         )
         wait_for("slurmctld to answer", lambda: started(slurm) != "")
-        if place not in hosts:
-            slurm.wait_for_job(job, "RUNNING")
+        slurm.wait_for_job(job, "RUNNING")
     finally:
         slurm.cluster.kubectl("taint", "node", place, f"{OUT_OF_SERVICE}-", check=False)
         slurm.cluster.node(place).start()

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import NAMESPACE
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
@@ -26,6 +27,16 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield shared
     finally:
         shared.down(purge=True)
+
+
+@pytest.fixture(scope="session")
+def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
+    """The cluster with our CustomResourceDefinitions in force."""
+    file = tmp_path_factory.mktemp("crds") / "crds.yaml"
+    file.write_text("---\n".join(to_yaml(crd) for crd in crds().values()), encoding="utf-8")
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
+    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    return cluster
 
 
 @pytest.fixture

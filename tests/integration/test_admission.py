@@ -123,6 +123,7 @@ async def test_what_only_admission_can_see_is_refused_by_the_api_server(kube: Ku
 
 def test_a_deleted_certificate_is_back_trusted_and_in_use(webhook: Cluster) -> None:
     before = authorities(webhook)
+    assert before.startswith(b"-----BEGIN CERTIFICATE")
     webhook.kubectl("delete", "secret", CERTIFICATES.name, f"--namespace={WHERE}")
     until(lambda: bool(held := authorities(webhook)) and held != before and trusted(webhook) == {held})
     assert before.split(b"-----END")[0] in authorities(webhook), "what other replicas still serve is trusted no more"

@@ -1,12 +1,15 @@
 """Requests and streams over real sockets: credentials, broken connections, silence."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
+import httpx2
 import pytest
 from aiohttp import web
-from lightkube.config.client_adapter import BearerTokenFileAuth
+from lightkube.config.client_adapter import BearerTokenFileAuth, ExecAuth
+from lightkube.config.models import UserExec
 
 from kubeslurm.kube.wire import Request, Wire, WireError
 
@@ -29,7 +32,7 @@ async def serving(handler: Handler) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def line(handler: Handler, auth: BearerTokenFileAuth | None = None) -> AsyncIterator[Wire]:
+async def line(handler: Handler, auth: httpx2.Auth | None = None) -> AsyncIterator[Wire]:
     async with serving(handler) as url:
         wire = Wire(url, auth=auth)
         try:
@@ -80,6 +83,88 @@ async def test_a_rejected_token_is_read_again_and_then_kept(tmp_path: pytest.Tem
             async with wire.ask(request, timeout=5) as answer:
                 assert answer.status == 200
     assert tokens[-3:] == ["Bearer old", "Bearer new", "Bearer new"]
+
+
+async def test_a_missing_credential_is_an_error_and_is_had_when_it_comes(tmp_path: Path) -> None:
+    seen: list[str] = []
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        seen.append(request.headers["Authorization"])
+        return web.Response()
+
+    async with line(handler, BearerTokenFileAuth(str(tmp_path / "token"))) as wire:
+        with pytest.raises(WireError, match="no credential"):
+            await follow(wire, [])
+        (tmp_path / "token").write_text("here")
+        await follow(wire, [])
+    assert seen == ["Bearer here"]
+
+
+@pytest.mark.parametrize("prints", ["", "[]", "{}", "null"])
+async def test_a_program_that_prints_no_credential_is_an_error(prints: str) -> None:
+    async def handler(_request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response()
+
+    version = "client.authentication.k8s.io/v1beta1"
+    auth = ExecAuth(UserExec(apiVersion=version, command="echo", args=[prints]))
+    async with line(handler, auth) as wire:
+        with pytest.raises(WireError, match="no credential"):
+            await follow(wire, [])
+
+
+class Hanging(httpx2.Auth):
+    """A credential that never comes."""
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        await asyncio.Event().wait()
+        yield request
+
+
+async def test_a_credential_that_never_comes_counts_as_no_answer() -> None:
+    async def handler(_request: web.BaseRequest) -> web.StreamResponse:
+        return web.Response()
+
+    async with line(handler, Hanging()) as wire, asyncio.timeout(5):
+        with pytest.raises(WireError, match="no answer"):
+            async with wire.ask(WATCH, timeout=0.1, silence=5):
+                pass
+
+
+@pytest.mark.parametrize(("method", "times"), [("GET", 2), ("POST", 1), ("PUT", 1), ("PATCH", 1), ("DELETE", 1)])
+async def test_only_a_read_that_got_no_answer_is_sent_once_more(method: str, times: int) -> None:
+    asked: list[str] = []
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        asked.append(request.method)
+        assert request.transport is not None
+        request.transport.close()
+        return web.Response()
+
+    async with line(handler) as wire:
+        with pytest.raises(WireError):
+            async with wire.ask(Request(verb="any", kind="Pod", path="/pods/a", method=method), timeout=5):
+                pass
+    assert asked == [method] * times
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE"])
+async def test_a_server_that_points_elsewhere_is_an_error_and_not_followed(method: str) -> None:
+    followed: list[str] = []
+
+    async def other(request: web.BaseRequest) -> web.StreamResponse:
+        followed.append(request.path)
+        return web.Response()
+
+    async with serving(other) as elsewhere:
+
+        async def handler(_request: web.BaseRequest) -> web.StreamResponse:
+            return web.Response(status=307, headers={"Location": f"{elsewhere}/pods/a"})
+
+        async with line(handler) as wire:
+            with pytest.raises(WireError, match="307"):
+                async with wire.ask(Request(verb="any", kind="Pod", path="/pods/a", method=method), timeout=5):
+                    pass
+    assert followed == []
 
 
 async def test_a_stream_comes_as_it_is_sent_and_its_silence_is_an_error() -> None:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,49 @@ def mounts() -> set[str]:
 def links() -> set[str]:
     """Network links of this machine."""
     return set(os.listdir("/sys/class/net"))
+
+
+# Where programs that are installed, or run as services, leave their traces.
+TRACES = ("/etc", "/run", "/var/lib")
+PROGRAMS = re.compile(r"kube|containerd|runc|cni|etcd|coredns|registry")
+SETTINGS = (
+    "net/ipv4/ip_forward",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+    "fs/inotify/max_user_instances",
+    "fs/inotify/max_user_watches",
+)
+
+
+def files() -> set[str]:
+    """Files outside a cluster's state; of /tmp, which is everybody's, those with the name of a program of ours."""
+    walks = (walk for root in TRACES for walk in os.walk(root))
+    found = {f"{folder}/{name}" for folder, folders, names in walks for name in (*folders, *names)}
+    return found | {name for name in os.listdir("/tmp") if PROGRAMS.search(name)}  # noqa: S108
+
+
+def kernel_settings() -> dict[str, str]:
+    """What a kubelet would change on a machine of its own."""
+    return {name: Path("/proc/sys", name).read_text() for name in SETTINGS}
+
+
+def listeners(cluster: Cluster) -> set[tuple[str, int]]:
+    """Where a cluster's processes listen for TCP in this machine's own network: address as the kernel has it, port."""
+    links = {link for pid, _ in processes(cluster) for link in Path(f"/proc/{pid}/fd").glob("*")}
+    ours = {_target(link).removeprefix("socket:[").removesuffix("]") for link in links}
+    tables = (Path("/proc/net", name).read_text().splitlines()[1:] for name in ("tcp", "tcp6"))
+    rows = [row.split() for table in tables for row in table]
+    places = [row[1].split(":") for row in rows if row[3] == "0A" and row[9] in ours]
+    return {(address, int(port, 16)) for address, port in places}
+
+
+def _target(link: Path) -> str:
+    try:
+        return os.readlink(link)
+    except FileNotFoundError:  # closed meanwhile
+        return ""
 
 
 def control_groups(cluster: Cluster) -> list[Path]:

@@ -1,6 +1,8 @@
 """The commands, as users type them."""
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,8 @@ from kubeslurm.local import buildah
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.images import KEPT
 from kubeslurm.local.tasks import Tasks
+
+CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: typed, namespace: default}}"
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +74,43 @@ def test_an_image_is_built_from_any_containerfile_and_its_newest_tags_stay(tmp_p
     kept = re.findall(r"localhost/scratchy:\d+", local("image", "list").stdout)
     buildah.call(Tasks(), "rmi", *kept)
     assert kept == [f"localhost/scratchy:{tag}" for tag in range(KEPT, 0, -1)]
+
+
+def program(*args: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    """The command as a process: some of them turn into another program."""
+    argv = [str(Path(sys.executable).with_name("kubeslurm")), "local", *args]
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("args", "stdin", "said"),
+    [
+        (["kubectl", "--name", "shared", "get", "nodes", "--output=name"], "", "node/gpu-1\n"),
+        (["kubectl", "--name", "shared", "create", "--dry-run=server", "-f-"], CONFIG_MAP, "configmap/typed created"),
+        (["shell", "--name", "shared", "node-2"], "echo $HOSTNAME $((6 * 7))\n", "node-2 42\n"),
+        (["shell", "--name", "shared", "node-2", "--", "cat", "/proc/sys/kernel/hostname"], "", "node-2\n"),
+        (["logs", "--name", "shared", "--lines", "9999", "node-1/kubelet"], "", "node-1"),
+        (["image", "push", "--name", "shared", "localhost/testbox:1"], "", "sha256:"),
+        (["image", "list"], "", "localhost/testbox:1"),
+        (["doctor"], "", "ok"),
+        (["status", "--name", "shared"], "", "gpu-1"),
+        (["kubeconfig", "--name", "shared"], "", "/kubeconfig\n"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+@pytest.mark.usefixtures("cluster")
+def test_commands_do_what_they_say(args: list[str], stdin: str, said: str) -> None:
+    done = program(*args, stdin=stdin)
+    assert done.returncode == 0, done.stderr
+    assert said in done.stdout
+
+
+def test_a_node_is_stopped_and_started_by_command(cluster: Cluster) -> None:
+    for act, state in (("stop", "stopped"), ("start", "running")):
+        done = program("node", act, "--name", cluster.name, "node-2")
+        assert done.returncode == 0, done.stderr
+        assert cluster.node("node-2").condition.state == state
+    cluster.kubectl("wait", "--for=condition=Ready", "node/node-2", "--timeout=60s")
 
 
 def test_status_shows_every_node_and_component(cluster: Cluster) -> None:

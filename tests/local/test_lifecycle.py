@@ -11,10 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.local import nodespec, state
+from kubeslurm.local import network, nodespec, state
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
-from tests.local.support import alive, control_groups, eventually, links, mounts, processes
+from tests.local.support import (
+    Namespace,
+    alive,
+    control_groups,
+    eventually,
+    files,
+    kernel_settings,
+    links,
+    listeners,
+    mounts,
+    processes,
+    service,
+)
 
 
 @pytest.fixture
@@ -25,16 +37,18 @@ def small(state_home: Path) -> Iterator[Cluster]:
 
 
 def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Cluster) -> None:
-    before = mounts(), links()
+    before = mounts(), links(), kernel_settings()
+    there = files()
     assert small.up(nodespec.nodes(1, []))
-    assert (mounts(), links()) == before
+    assert (mounts(), links(), kernel_settings()) == before
     small.kubectl("create", "configmap", "kept", "--from-literal=a=b")
     address, ca = small.spec.address, small.ca.read_bytes()
     running = processes(small)
     assert len(running) > 10
     assert small.down()
     assert not alive(running)
-    assert (mounts(), links()) == before
+    assert (mounts(), links(), kernel_settings()) == before
+    assert files() - there == set()
     assert control_groups(small) == []
     assert not small.home.run.exists()
 
@@ -96,14 +110,14 @@ def test_the_kubeconfig_is_for_its_owner_only(cluster: Cluster) -> None:
     assert [p.name for p in cluster.home.pki.glob("*.key") if stat.S_IMODE(p.stat().st_mode) != 0o600] == []
 
 
-def test_nothing_listens_beyond_loopback(cluster: Cluster) -> None:
-    """Listeners that belong to the cluster's processes and live in the host's network."""
-    port, address = 6443, cluster.spec.address
-    little_endian = bytes(int(part) for part in reversed(address.split("."))).hex().upper()
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    listening = [row[1] for row in rows if row[3] == "0A" and row[1].endswith(f":{port:04X}")]
-    assert f"{little_endian}:{port:04X}" in listening
-    assert not [entry for entry in listening if entry[6:8] != "7F"]
+def test_nothing_listens_beyond_the_clusters_own_loopback_address(cluster: Cluster, namespace: Namespace) -> None:
+    namespace.apply(service("site", type="NodePort"))
+    node_port = namespace.get("service/site")["spec"]["ports"][0]["nodePort"]
+    assert cluster.spec.address.startswith("127.")
+    little_endian = bytes(int(part) for part in reversed(cluster.spec.address.split("."))).hex().upper()
+    eventually(lambda: (little_endian, node_port) in listeners(cluster), "the NodePort")
+    assert {address for address, _ in listeners(cluster)} == {little_endian}
+    assert {network.API_PORT, network.REGISTRY_PORT, node_port} <= {port for _, port in listeners(cluster)}
 
 
 def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster) -> None:

@@ -15,11 +15,6 @@ from kubeslurm.local.supervisor import Condition
 from tests.local.support import Namespace, eventually, pod
 
 
-def node_of(cluster: Cluster, name: str) -> dict[str, object]:
-    found: dict[str, object] = Namespace(cluster, "default").get(f"node/{name}")
-    return found
-
-
 def test_nodes_have_the_labels_taints_and_resources_they_were_given(namespace: Namespace) -> None:
     gpu = namespace.get("node/gpu-1")
     assert gpu["metadata"]["labels"]["tier"] == "fast"

@@ -38,6 +38,11 @@ for pair in $BINDS; do
 done
 cp "$HOSTS" etc/hosts
 hostname "$NAME"
+if [ "$CGROUP" ]; then
+  # With cgroup v2 a daemon works from its own group, and that has to be the root of all it sees.
+  echo 0 > "$CGROUP/cgroup.procs"
+  exec unshare --cgroup chroot --userspec="$USER_ID" . "$@"
+fi
 exec chroot --userspec="$USER_ID" . "$@"
 """
 

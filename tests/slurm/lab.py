@@ -90,14 +90,15 @@ class Lab:
         binds = {"/etc/slurm": self._etc, "/var/spool/slurmctld": self._state, "/var/log/slurm": self.log}
         return self._start("ctld", self._roots.slurmctld, [ENTRYPOINT], binds, f"{SLURM}:{SLURM}")
 
-    def slurmd(self, name: str, *arguments: str, binds: dict[str, Path] | None = None) -> Host:
+    def slurmd(
+        self, name: str, *arguments: str, binds: dict[str, Path] | None = None, env: dict[str, str] | None = None
+    ) -> Host:
         """A worker, started as the reference operator does it: the node's settings wrapped in literal quotes."""
         port = 7000 + int(name.lstrip("n"))
         command = [ENTRYPOINT, "-Z", "--conf-server", "ctld:6817", "--conf", f"'Features=w Port={port}'", *arguments]
         log = self._directory(f"log-{name}-{secrets.token_hex(4)}")
-        return self._start(
-            name, self._roots.slurmd, command, {"/etc/slurm": self._keys, "/var/log/slurm": log, **(binds or {})}
-        )
+        mounted = {"/etc/slurm": self._keys, "/var/log/slurm": log, **(binds or {})}
+        return self._start(name, self._roots.slurmd, command, mounted, env=env)
 
     def slurmrestd(self) -> Host:
         etc = self._directory("etc-rest")

@@ -1,17 +1,18 @@
-"""Jobs are confined in cores and memory inside the worker, on machines with cgroup v1 hierarchies."""
+"""Jobs are confined in cores and memory inside the worker, by whichever control groups this machine has."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
+from kubeslurm.local import cgroups
 from tests.slurm.hosts import until
 from tests.slurm.lab import CONF, Lab, answers, idle
 
-HIERARCHIES = ("cpuset", "memory", "devices", "freezer", "cpuacct")
+MOUNTPOINT = "/sys/fs/cgroup"
 CGROUP_CONF = """\
-CgroupPlugin=cgroup/v1
 IgnoreSystemd=yes
 ConstrainCores=yes
 ConstrainRAMSpace=yes
@@ -20,36 +21,41 @@ ConstrainDevices=yes
 CONFINED = CONF.replace("proctrack/linuxproc", "proctrack/cgroup").replace("task/none", "task/cgroup,task/affinity")
 
 
+class Groups(NamedTuple):
+    """What a worker needs to have groups of its own."""
+
+    plugin: str
+    binds: dict[str, Path]
+    env: dict[str, str]
+
+
+def groups_of(layout: cgroups.Layout, group: str) -> Groups:
+    """The unified tree as a whole, or the v1 trees by the names of their controllers."""
+    directories = layout.directories(group)
+    if layout.unified:
+        return Groups("cgroup/v2", {MOUNTPOINT: directories[0]}, {"CGROUP": str(directories[0])})
+    # Trees without a controller, as systemd has one, are of no use to Slurm; several controllers may share one.
+    trees = [(each.options, place) for each, place in zip(layout.hierarchies, directories, strict=True)]
+    named = {name: place for options, place in trees if "=" not in options for name in options.split(",")}
+    return Groups("cgroup/v1", {f"{MOUNTPOINT}/{name}": place for name, place in named.items()}, {})
+
+
 @pytest.fixture
-def cgroups() -> Iterator[dict[str, Path]]:
-    """A group of our own in each hierarchy, for the worker to see as the whole of it."""
-    groups = {name: Path("/sys/fs/cgroup") / name / f"kubeslurm-test-{os.getpid()}" for name in HIERARCHIES}
-    for group in groups.values():
-        group.mkdir()
-    for file in ("cpuset.cpus", "cpuset.mems"):
-        (groups["cpuset"] / file).write_text((groups["cpuset"].parent / file).read_text())
-    try:
-        yield {f"/sys/fs/cgroup/{name}": group for name, group in groups.items()}
-    finally:
-        for group in groups.values():
-            until(lambda group=group: _removed(group), f"{group} is still in use")  # type: ignore[misc]
+def groups() -> Iterator[Groups]:
+    """Groups for the worker to see as the whole of each tree."""
+    layout, name = cgroups.detect(), f"test-{os.getpid()}"
+    cgroups.make(layout, name)
+    yield groups_of(layout, name)
+    assert cgroups.remove(layout, name, patience=20) == []
 
 
-def _removed(group: Path) -> bool:
-    for folder, _, _ in os.walk(group, topdown=False):
-        try:
-            Path(folder).rmdir()
-        except OSError:
-            return False
-    return True
-
-
-def test_a_job_gets_its_cores_and_memory_and_no_more(lab: Lab, cgroups: dict[str, Path]) -> None:
+# The groups come first, so that they go last: a worker of a test that failed still sits in them.
+def test_a_job_gets_its_cores_and_memory_and_no_more(groups: Groups, lab: Lab) -> None:
     lab.write("slurm.conf", f"{CONFINED}PrologFlags=Contain\n")
-    lab.write("cgroup.conf", CGROUP_CONF)
+    lab.write("cgroup.conf", f"CgroupPlugin={groups.plugin}\n{CGROUP_CONF}")
     controller = lab.slurmctld()
     answers(controller)
-    worker = lab.slurmd("n1", binds=cgroups)
+    worker = lab.slurmd("n1", binds=groups.binds, env=groups.env)
     idle(controller, "n1")
 
     assert controller.run("srun", "-n1", "--mem=100", "nproc").strip() == "1"

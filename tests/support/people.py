@@ -9,7 +9,6 @@ from kubeslurm.build import names
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
 from kubeslurm.reconcile.accounting import AccountingReconciler
 from kubeslurm.reconcile.loginset import LoginSetReconciler
 from tests.support.controlplane import ControlPlane
@@ -22,10 +21,11 @@ class TalkingServer(FakeApiServer):
     def __init__(self) -> None:
         super().__init__()
         self.said: dict[str, str] = {}
+        self.logs_status = 200
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/log"):
-            return httpx2.Response(200, text=self.said.get(request.url.path.split("/")[-2], ""))
+            return httpx2.Response(self.logs_status, text=self.said.get(request.url.path.split("/")[-2], ""))
         return await super().__call__(request)
 
 
@@ -41,9 +41,8 @@ class People(ControlPlane):
     async def start(self) -> None:
         await super().start()
         kube = Kube(self.connection, self.caches, manager="kubeslurm-test")
-        events = Events(self.connection)
-        self.accounting = AccountingReconciler(kube, self.caches, self.clusters, events)
-        self.login = LoginSetReconciler(kube, self.caches, self.clusters, events)
+        self.accounting = AccountingReconciler(kube, self.caches, self.clusters, self.events)
+        self.login = LoginSetReconciler(kube, self.caches, self.clusters, self.events)
 
     async def make_accounting(self, **spec: Any) -> None:
         base = {
@@ -67,15 +66,17 @@ class People(ControlPlane):
         }
         await self.make("LoginSet", name, "loginsets", spec=base | spec, status=self.status("loginsets", name))
 
-    async def run_pod(self, name: str, daemon: str, instance: str, *, ready: bool, ended: Tree | None = None) -> None:
+    async def run_pod(
+        self, name: str, daemon: str, instance: str, *, ready: bool, ended: Tree | None = None, container: str = ""
+    ) -> None:
         """A pod of a daemon as the kubelet would report it."""
         state: Tree = {"running": {}}
-        container = {"name": daemon, "ready": ready, "state": state, "containerID": f"{name}-{ready}"}
+        status_of = {"name": daemon, "ready": ready, "state": state, "containerID": container or f"{name}-{ready}"}
         if ended is not None:
-            container["lastState"] = {"terminated": ended}
+            status_of["lastState"] = {"terminated": ended}
         labels = {names.LABEL_NAME: daemon, names.LABEL_INSTANCE: instance}
         condition = {"type": "Ready", "status": "True" if ready else "False"}
-        status = {"phase": "Running", "conditions": [condition], "containerStatuses": [container]}
+        status = {"phase": "Running", "conditions": [condition], "containerStatuses": [status_of]}
         metadata = {"name": name, "namespace": "ns", "labels": labels}
         await self.server.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}, "pods")
         await self.settle()

@@ -33,40 +33,38 @@ TaskPlugin=task/none
 JobAcctGatherType=jobacct_gather/linux
 PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED"""
 
-SLURM_CONF = """\
-#
-### GENERAL ###
+# What slurmctld needs to take part in that cluster; the order of the lines means nothing to it.
+SLURM_CONF = f"""\
+# Who and where
 ClusterName=$NAMESPACE_old
-SlurmUser=slurm
 SlurmctldHost=old-controller-0(old-controller.$NAMESPACE)
-SlurmctldPort=6817
-StateSaveLocation=/var/spool/slurmctld/$NAMESPACE_old
+SlurmUser=slurm
 SlurmdUser=root
+SlurmctldPort=6817
 SlurmdPort=6818
-SlurmdSpoolDir=/var/spool/slurmd
+
+# Workers register themselves and fetch this file
+SlurmctldParameters=enable_configless,reconfig_on_restart
 MaxNodeCount=1024
-#
-### LOGGING ###
+NodeSet=cpu Feature=cpu
+
+# Keys
+AuthType=auth/slurm
+AuthInfo=use_client_ids
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt.key
+CredType=cred/slurm
+
+# Files
+StateSaveLocation=/var/spool/slurmctld/$NAMESPACE_old
+SlurmdSpoolDir=/var/spool/slurmd
 SlurmctldLogFile=/var/log/slurm/slurmctld.log
 SlurmSchedLogFile=/var/log/slurm/slurmctld.log
 SlurmdLogFile=/var/log/slurm/slurmd.log
-#
-### PLUGINS & PARAMETERS ###
-AuthType=auth/slurm
-CredType=cred/slurm
-AuthAltTypes=auth/jwt
-AuthAltParameters=jwt_key=/etc/slurm/jwt.key
-AuthInfo=use_client_ids
-SlurmctldParameters=enable_configless,reconfig_on_restart
-#
-### ACCOUNTING ###
+
 AccountingStorageType=accounting_storage/none
-#
-### NODESET & PARTITION ###
-NodeSet=cpu Feature=cpu
-#
-### EXTRA CONFIG ###
-""" + EXTRA_CONF + "\n"  # fmt: skip
+{EXTRA_CONF}
+"""
 
 LOG_SIDECAR = (
     'mkdir -p "$(dirname "$SOCKET")"; rm -f "$SOCKET"; mkfifo -m 777 "$SOCKET"; while :; do cat "$SOCKET"; done'

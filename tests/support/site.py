@@ -92,20 +92,28 @@ class Site(Records):
 
     def ssh(self, user: str, command: str, *, pod: str = "", check: bool = True) -> str:
         """What a command of a user says in a login pod, after logging in with a password."""
-        argv = ["timeout", str(PATIENCE), *self.ssh_command(user, pod or self.login_pods()[0])]
-        done = subprocess.run([*argv, command], capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        done = self._logged_in(self.ssh_command(user, pod or self.login_pods()[0]), command)
         assert not check or done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def ssh_command(self, user: str, pod: str) -> list[str]:
+    def refusal(self, user: str, *, pod: str = "", password: str = "") -> str:
+        """What a user who is not let in is told; empty for one who is."""
+        done = self._logged_in(self.ssh_command(user, pod or self.login_pods()[0], password), "true")
+        return done.stderr if done.returncode else ""
+
+    def _logged_in(self, ssh: list[str], command: str) -> "subprocess.CompletedProcess[str]":
+        argv = ["timeout", str(PATIENCE), *ssh, command]
+        return subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+
+    def ssh_command(self, user: str, pod: str, password: str = "") -> list[str]:
         """The beginning of a command line that logs a user in, from inside the cluster's network."""
         address = self.get("pod", pod)["status"]["podIP"]
-        ask = self.scratch / f"ask-{user}"
-        if not ask.exists():
-            ask.write_text(f"#!/bin/sh\necho {user}-secret\n")
+        secret = password or f"{user}-secret"
+        ask = self.scratch / f"ask-{secret}"
+        ask.write_text(f"#!/bin/sh\necho {secret}\n")
         ask.chmod(0o700)
         known = self.scratch / f"known-{pod}"
-        options = [f"-oUserKnownHostsFile={known}", "-oStrictHostKeyChecking=no", "-oLogLevel=ERROR"]
+        options = [f"-oUserKnownHostsFile={known}", "-oStrictHostKeyChecking=no"]
         options += ["-oNumberOfPasswordPrompts=1", "-oConnectTimeout=10"]
         key = (f"-i{self.desk.path}/id_ed25519", "-oBatchMode=yes") if user == "root" else ()
         init = self.cluster.home.init()

@@ -14,6 +14,7 @@ import msgspec
 from kubeslurm.api import kinds
 from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD, Kind
 from kubeslurm.api.meta import Tree
+from kubeslurm.decide.drain import foreign_reason
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.errors import AlreadyExists, Conflict, NotFound
@@ -38,15 +39,29 @@ KINDS: tuple[Kind[Any], ...] = (
     kinds.SERVICE,
 )
 CLUSTER = Key("slurm", "main")
-_clock = itertools.count(int(datetime.now(UTC).timestamp()) - 10**6, 10)  # events are far enough apart for any clock
 SET = Key("slurm", "gpu")
 SLURMD_TIMEOUT = 5  # rounds
+
+
+class Clock:
+    """The time in this world: events are far enough apart for any clock, and all of them in the past."""
+
+    def __init__(self) -> None:
+        self.now = int(datetime.now(UTC).timestamp()) - 10**6
+
+    def tick(self) -> int:
+        self.now += 10
+        return self.now
+
+
+_clock = Clock()
 
 
 class World:
     """Everything outside of the operator, and the operator's reconcile inside it."""
 
-    def __init__(self, *, hosts: int = 4) -> None:
+    def __init__(self, *, hosts: int = 4, **settings: Any) -> None:
+        self.settings = settings
         self.violations: list[str] = []
         self.versions = itertools.count(100)
         self.kube = FakeKube(self)
@@ -64,7 +79,8 @@ class World:
         self.caches = self.kube.forget()
         references.index(self.caches)
         self.clusters = Clusters()
-        self.reconciler = NodeSetReconciler(self.kube, self.caches, self.clusters, self.events)  # type: ignore[arg-type]
+        parts: Any = (self.kube, self.caches, self.clusters, self.events)
+        self.reconciler = NodeSetReconciler(*parts, **self.settings)
         self.connect()
 
     def connect(self) -> None:
@@ -193,7 +209,8 @@ class FakeKube:
         version = next(self.world.versions)
         metadata |= {"resourceVersion": str(version)}
         metadata.setdefault("uid", f"uid-{version}")
-        metadata.setdefault("creationTimestamp", _stamp())
+        if "creationTimestamp" not in metadata:
+            metadata["creationTimestamp"] = _stamp()
         self.trees[kind.plural, _key(tree)] = tree
         self.caches.store(kind).put(decoder_of(kind).decode(msgspec.json.encode(tree)))
 
@@ -286,14 +303,23 @@ class FakeSlurm:
         self.requeued: list[int] = []
         self.silence: dict[str, int] = {}
         self._numbers = itertools.count(1)
-        self.time = int(datetime.now(UTC).timestamp())  # slurmctld's clock
+        self._ahead = 0
+
+    @property
+    def time(self) -> int:
+        """slurmctld's clock."""
+        return _clock.now + self._ahead
+
+    @time.setter
+    def time(self, value: int) -> None:
+        self._ahead = value - _clock.now
 
     def submit(self, *nodes: str) -> int:
         """Starts a job there, as the scheduler would; refused on nodes that take none."""
         assert all(self.records[node].idle or "MIXED" in self.records[node].state for node in nodes), self.records
         assert not any(self.records[node].drain for node in nodes), "the scheduler does not use drained nodes"
         number = next(self._numbers)
-        since = Number(set=True, number=next(_clock))
+        since = Number(set=True, number=_clock.tick())
         self.jobs[number] = Job(
             job_id=number, job_state=("RUNNING",), nodes=hostlist.compress(nodes), start_time=since, requeue=True
         )
@@ -324,7 +350,8 @@ class FakeSlurm:
     def stop(self, name: str) -> None:
         """What the preStop hook does."""
         if name in self.records:
-            self._down(name, "slurm-operator: Pod is terminating")
+            node = self.records[name]
+            self._down(name, node.reason if foreign_reason(node) else "slurm-operator: Pod is terminating")
 
     def ping(self, alive: set[str]) -> None:
         """Nodes that have not answered for a while are taken down by slurmctld itself."""
@@ -450,7 +477,7 @@ def _key(tree: Tree) -> Key:
 
 
 def _stamp() -> str:
-    return datetime.fromtimestamp(next(_clock), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(_clock.tick(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _merge(tree: Tree, patch: Tree) -> None:

@@ -51,6 +51,8 @@ ADOPTED: Final = f"{OUR_GROUP}/adopted"  # on a workload made by another operato
 RESTART_HASH: Final = f"{OUR_GROUP}/restart-hash"  # the settings Slurm reads only when it starts
 KEY_HASH: Final = f"{OUR_GROUP}/signing-key-hash"  # on a token Secret: which signing key made it
 POD_CORDON_BY: Final = f"{OUR_GROUP}/cordoned-by"  # tells a cordon of ours from a user's
+# On a worker: when its slurmd container was noticed, in seconds by slurmctld's clock, and which container that is.
+SLURMD_NOTICED: Final = f"{OUR_GROUP}/slurmd-noticed"
 FORCE_DELETE: Final = f"{OUR_GROUP}/force-delete"  # "true" on a CR: do not hold the deletion for anything
 FINALIZER: Final = f"{OUR_GROUP}/cleanup"
 RESERVATION_FINALIZER: Final = f"nodeset.{GROUP}/reservation"
@@ -125,11 +127,6 @@ def controller(name: str) -> str:
 def controller_pod(name: str, ordinal: int = 0) -> str:
     """The slurmctld pod, which is also the SlurmctldHost name."""
     return f"{name}-controller-{ordinal}"
-
-
-def controller_claim(name: str, ordinal: int = 0) -> str:
-    """The claim that holds slurmctld's state when the StatefulSet makes it."""
-    return f"{VOLUME_STATE}-{controller_pod(name, ordinal)}"
 
 
 def config(controller_name: str) -> str:

@@ -14,15 +14,16 @@ EMPTY_HASH = hashlib.sha256(b"").hexdigest()
 CAPABILITIES = ("BPF", "NET_ADMIN", "SYS_ADMIN", "SYS_NICE")
 # Two names, because images of different releases read different ones.
 TOPOLOGY_VARIABLES = ("SLINKY_TOPOLOGY", "POD_TOPOLOGY")
-# Fences the node before slurmd goes, so that Slurm requeues at once what a user's delete cut off. A drain that an admin
-# gave a reason for keeps it. None of this may use up the grace period when slurmctld is away.
+# Fences the node before slurmd goes, so that Slurm requeues at once what a user's delete cut off. What an admin gave a
+# reason for keeps it, also inside one of ours. None of this may use up the grace period when slurmctld is away.
 PRE_STOP = """\
 node="${SLURMD_NODENAME:-$(hostname)}"
 reason='slurm-operator: Pod is terminating'
 shown=$(timeout 5 scontrol --oneliner show node "$node")
+given=$(printf %s "$shown" | sed 's/.*Reason=//; s/ \\[[^[]*@[^]]*\\].*//')
 case "$shown" in
-  *State=*DRAIN*Reason=slurm-operator:*) ;;
-  *State=*DRAIN*Reason=*) reason=$(printf %s "$shown" | sed 's/.*Reason=//; s/ \\[[^[]*@[^]]*\\].*//') ;;
+  *State=*Reason=slurm-operator:*) case "$given" in *' (was: '*) reason=$given ;; esac ;;
+  *State=*DRAIN*Reason=* | *State=*DOWN*Reason=*) reason=$given ;;
 esac
 timeout 10 scontrol update nodename="$node" state=down reason="$reason" || true
 """

@@ -1,5 +1,6 @@
 """Why a worker must take no new jobs, and how Slurm is told."""
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -27,8 +28,13 @@ REASON_LIMIT = 256
 OWN_TAINTS = "node.kubernetes.io/"
 # Reasons that slurmctld writes by itself; they describe the node, not somebody's will.
 SLURM_REASONS = ("Not responding", "Node unexpectedly rebooted")
-# How they begin when slurmctld refuses what a slurmd registers with.
-REFUSALS = ("Low ", "gres/", "Invalid gres", "Failed to set topology")
+# How they begin when slurmctld refuses what a slurmd registers with: whole sentences, because an admin may well write
+# "gres/gpu 3 dead" or "Low on coolant".
+REFUSALS = re.compile(
+    r"gres/\S+ count reported lower than configured"
+    r"|Low socket\*core(\*thread)? count|Low RealMemory \(reported:|Low (CPUs|TmpDisk)(,|$)"
+    r"|Invalid gres|Failed to set topology"
+)
 
 NO_REASON = "no reason given"
 
@@ -62,21 +68,32 @@ class Overdue(msgspec.Struct, frozen=True):
 
 
 def hold(
-    worker: Worker, condemned: Mapping[str, str], tolerations: Sequence[Tree], watched: Collection[str]
+    worker: Worker,
+    condemned: Mapping[str, str],
+    tolerations: Sequence[Tree],
+    watched: Collection[str],
+    *,
+    mirrored: bool = False,
 ) -> Hold | None:
     """The strongest reason why this worker must be drained, if there is one."""
     if cause := condemned.get(worker.name):
         node = worker.pod.spec.nodeName
         return Hold(cause, REASON_PREFIX + _TEXT[cause].format(pod=worker.key, node=node))
-    if worker.host is not None and (text := host_reason(worker.host, worker.key, tolerations, watched)):
+    host = worker.host
+    if host is not None and (text := host_reason(host, worker.key, tolerations, watched, mirrored=mirrored)):
         return Hold(NODE, REASON_PREFIX + text)
     if worker.user_cordoned and not left_by_operator(worker):
         return Hold(USER, REASON_PREFIX + _TEXT[USER].format(pod=worker.key))
     return None
 
 
-def host_reason(host: views.Node, pod: str, tolerations: Sequence[Tree], watched: Collection[str]) -> str:
-    """Why the Kubernetes node must take no new jobs; empty when it may."""
+def host_reason(
+    host: views.Node, pod: str, tolerations: Sequence[Tree], watched: Collection[str], *, mirrored: bool
+) -> str:
+    """Why the Kubernetes node must take no new jobs; empty when it may.
+
+    Only while drains in Slurm are `mirrored` as cordons does anybody keep the mark of such a cordon true.
+    """
     failing = [
         each
         for each in host.status.conditions
@@ -85,7 +102,8 @@ def host_reason(host: views.Node, pod: str, tolerations: Sequence[Tree], watched
     told = "; ".join(f"({each.reason}: {each.message})" for each in failing)
     taint = next((each for each in host.spec.taints if _repels(each, tolerations)), None)
     # A cordon that mirrors a drain in Slurm says nothing new to Slurm, and must not outlive that drain there.
-    cordoned = host.spec.unschedulable and host.metadata.annotations.get(names.SLURM_DRAIN) != CORDON
+    mirror = mirrored and host.metadata.annotations.get(names.SLURM_DRAIN) == CORDON
+    cordoned = host.spec.unschedulable and not mirror
     if cordoned or taint or failing:
         custom = clean(host.metadata.annotations.get(names.NODE_CORDON_REASON, "")) or clean(told)
         if custom:
@@ -121,7 +139,7 @@ def refused(node: Node) -> bool:
 
     Where an admin's reason stands, the node stays out of service until the admin says otherwise, whatever it has.
     """
-    return node.invalid and (own(node) or not node.reason or node.reason.startswith(REFUSALS))
+    return node.invalid and (own(node) or not node.reason or bool(REFUSALS.match(node.reason)))
 
 
 def foreign_reason(node: Node) -> str:
@@ -142,10 +160,11 @@ def change(worker: Worker, held: Hold | None) -> NodeUpdate | None:
         return _draining(node, held)
     # The cordon of ours on the pod proves a drain ours, even where slurmctld has replaced the reason since.
     lifted = node.drain and (node.ours or (bool(worker.cause) and own(node)))
-    if lifted and (before := _reason_before(node)):
+    before = _reason_before(node)
+    if lifted and before:
         return NodeUpdate(state=("UNDRAIN",), reason=before)
     if node.down:
-        back = worker.ready and not node.not_responding and not node.busy
+        back = worker.ready and not node.not_responding and not node.busy and not before
         return NodeUpdate.resume() if back and (lifted or (own(node) and not node.drain)) else None
     return NodeUpdate.resume() if lifted else None
 

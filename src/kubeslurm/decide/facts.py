@@ -122,6 +122,14 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
         return status.state.running.startedAt if status is not None and status.state.running else None
 
     @cached_property
+    def noticed_at(self) -> datetime | None:
+        """When this very slurmd was first noticed, by slurmctld's clock; None when nobody has put it on record."""
+        text, _, container = self.pod.metadata.annotations.get(names.SLURMD_NOTICED, "").partition(" ")
+        if not container or container != self.container or not text.isdecimal():
+            return None
+        return datetime.fromtimestamp(int(text), UTC)
+
+    @cached_property
     def ready(self) -> bool:
         return self.pod.status.phase == "Running" and self.pod.ready and not self.terminating
 

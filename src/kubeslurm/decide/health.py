@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.decide.drain import own, refused
-from kubeslurm.decide.facts import PodInfo, Seen, Worker
+from kubeslurm.decide.drain import foreign_reason, refused
+from kubeslurm.decide.facts import EPOCH, PodInfo, Seen, Worker
 from kubeslurm.slurm.models import REASON_PREFIX, Job, Node
 
 # A worker counts as unregistered only after that many full lists in a row, half a minute apart, each asked for after
@@ -19,6 +19,8 @@ MISSING_LIMIT = 0.3
 AT_ONCE = 1
 # How far the clocks of two machines may be apart before the ages of a job and of a container mean nothing.
 CLOCKS = timedelta(seconds=5)
+# A slurmd that was noticed so long after its start says nothing about jobs that began in between.
+LATE = timedelta(seconds=30)
 ALIVE = frozenset({"RUNNING", "SUSPENDED"})
 
 
@@ -53,8 +55,8 @@ def is_of(nodeset: NodeSet, info: PodInfo, node: Node) -> bool:
 def orphans(records: Iterable[Node], wanted: Collection[str]) -> Records:
     """Records whose pod is gone. Busy ones are fenced first: their jobs have lost their processes and would hang.
 
-    A node that an admin drained keeps its record if a worker of that name is wanted again, so that the drain outlives
-    the pod.
+    A node that an admin drained or set down keeps its record if a worker of that name is wanted again, so that what
+    the admin decided outlives the pod; also where a reason of ours was put before the admin's.
     """
     delete: list[str] = []
     fence: list[Node] = []
@@ -62,7 +64,7 @@ def orphans(records: Iterable[Node], wanted: Collection[str]) -> Records:
         if node.busy:
             if not node.down:
                 fence.append(node)
-        elif refused(node) or own(node) or not node.reason or node.name not in wanted:
+        elif not foreign_reason(node) or node.name not in wanted:
             delete.append(node.name)
     return Records(tuple(delete), tuple(fence))
 
@@ -97,19 +99,23 @@ class Verdict(msgspec.Struct, frozen=True):
     alone: bool = False  # the lost jobs are all that is on the node
 
 
-def verdict(jobs: Iterable[Job], started: datetime | None, noticed: datetime) -> Verdict:
+def verdict(
+    jobs: Iterable[Job], started: datetime | None, noticed: datetime | None, created: datetime | None = None
+) -> Verdict:
     """Compares the age of jobs with that of the slurmd container, which was noticed here at `noticed`.
 
     The times come from two machines' clocks in whole seconds, so what lies close together is left undecided. A worker
     whose clock is ahead would make its slurmd look younger than it is, and its jobs older; but slurmd cannot have
-    started after it was noticed, and that moment is by slurmctld's clock, as the jobs' are. A job that is being cleaned
-    up comes to its end by itself.
+    started after it was noticed, and that moment is by slurmctld's clock, as the jobs' are. Where it was not noticed in
+    time, only jobs from before its pod was created, by the API server's clock, are certainly older. A job that is being
+    cleaned up comes to its end by itself.
     """
     alive = [job for job in jobs if "COMPLETING" not in job.job_state and not ALIVE.isdisjoint(job.job_state)]
     starts = {job.job_id: datetime.fromtimestamp(job.start_time.value or 0, UTC) for job in alive}
     if started is None or not alive:
         return Verdict()
-    latest = min(started, noticed)
+    in_time = noticed is not None and noticed <= started + LATE
+    latest = min(started, (noticed if in_time else created) or EPOCH)
     lost = tuple(job for job in alive if job.start_time.value and starts[job.job_id] + CLOCKS < latest)
     young = [job for job in alive if starts[job.job_id] > started + CLOCKS]
     return Verdict(lost, cleared=len(young) == len(alive), alone=len(lost) == len(alive))

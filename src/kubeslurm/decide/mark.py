@@ -19,7 +19,8 @@ from kubeslurm.slurm.models import Node
 Mode = Literal["Condition", "Taint", "Cordon"]
 CONDITION: Mode = "Condition"
 TAINT: Mode = "Taint"
-SEEN = "Seen"  # the annotation of a node that somebody had cordoned or tainted already: nothing of ours to undo
+# The annotation of a node that somebody had cordoned or tainted already, or uncordoned since: nothing of ours to undo.
+SEEN = "Seen"
 
 _ANNOTATION = "/metadata/annotations/" + names.SLURM_DRAIN.replace("/", "~1")
 _TAINT = {"key": names.SLURM_DRAIN, "effect": "NoSchedule"}
@@ -51,6 +52,8 @@ def _operations(host: views.Node, out_of_service: bool, mode: Mode) -> list[Tree
     if acts and not done:
         steps = _do(host, mode)
         return _guarded(host, [*steps, _annotate(host, mode if steps else SEEN)])
+    if done == CORDON and not host.spec.unschedulable:
+        return _guarded(host, [_annotate(host, SEEN)])  # the next cordon is the user's own
     return []
 
 

@@ -20,6 +20,7 @@ class Policy(msgspec.Struct, frozen=True):
 
     tolerations: Sequence[Tree] = ()
     watched_conditions: Collection[str] = ()
+    mirrored: bool = False  # drains made in Slurm are shown as cordons of Kubernetes nodes
     absences: Mapping[str, int] = msgspec.field(default_factory=dict)  # full lists in a row without the Slurm node
     pins: Mapping[int, str] = msgspec.field(default_factory=dict)  # ordinal -> Kubernetes node
     resting: Collection[str] = ()  # slots whose worker failed a moment ago
@@ -52,11 +53,7 @@ def decide(nodeset: NodeSet, seen: Seen, policy: Policy) -> Plan:
     desired = _desired(nodeset, seen, fit)
     condemned = _condemned(nodeset, seen, desired, fit)
     staying = [worker for worker in seen.workers if not worker.terminating]
-    holds = {
-        worker.name: held
-        for worker in staying
-        if (held := drain.hold(worker, condemned, policy.tolerations, policy.watched_conditions))
-    }
+    holds = {worker.name: held for worker in staying if (held := _hold(worker, condemned, policy))}
     slots = [] if nodeset.deleting else _vacancies(nodeset, seen, desired, fit, policy)
     records = _records(nodeset, seen, _wanted(nodeset, seen, desired))
     steps_survive = identity.shares_processes(nodeset)
@@ -80,6 +77,11 @@ def decide(nodeset: NodeSet, seen: Seen, policy: Policy) -> Plan:
             and (late := drain.overdue(worker, holds.get(worker.name), nodeset.spec.drain, seen.now))
         ),
     )
+
+
+def _hold(worker: Worker, condemned: Mapping[str, str], policy: Policy) -> Hold | None:
+    watched = policy.watched_conditions
+    return drain.hold(worker, condemned, policy.tolerations, watched, mirrored=policy.mirrored)
 
 
 def _desired(nodeset: NodeSet, seen: Seen, fit: placement.Fit) -> int:

@@ -28,6 +28,7 @@ class Requeue(msgspec.Struct, frozen=True):
     """Look at the object again in that many seconds."""
 
     after: float
+    forgives: bool = True  # not for a pass that did nothing: failures before it still count
 
 
 class Retry(Exception):  # noqa: N818 (an outcome, not a fault)
@@ -151,7 +152,8 @@ class Controller:
             delay = self._queue.retry(key)
             log.exception("reconcile failed", error=_describe(error), delay=round(delay, 1))
             return "error"
-        self._queue.forgive(key)
+        if result is None or result.forgives:
+            self._queue.forgive(key)
         if result is None:
             return "done"
         self._queue.add_after(key, result.after)

@@ -7,7 +7,10 @@ from kubeslurm.kube.wire import Request
 
 
 class Closing:
-    """Remembers for a while which namespaces refused; changes of what is there, and deletions, always pass."""
+    """Remembers for a while which namespaces refused: nothing is created or applied there, known or new.
+
+    Whether an applied object is there already is not known here. Patches, statuses and deletions always pass.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock

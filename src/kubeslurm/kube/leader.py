@@ -123,7 +123,8 @@ class Leader:
         except ApiError as error:
             log.warning("lease not reached", reason=str(error))
             if isinstance(error, Transient):
-                self._pause = max(self._pause, error.after)
+                # No longer than a Lease counts: a server that asks for hours would leave the cluster without a leader.
+                self._pause = max(self._pause, min(error.after, self._timing.lease))
             return False
         self.holder, self._held = self.identity, lease
         self._fence.extend(started + self._timing.renew, started + self._timing.lease)

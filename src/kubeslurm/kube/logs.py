@@ -12,18 +12,19 @@ FIRST_BYTES = 65536
 
 async def recent(kube: Kube, pod: Key, container: str, *, seconds: int) -> str:
     """The lines of the last `seconds`; empty when there are none or nobody can tell."""
-    return await _read(kube, pod, {"container": container, "sinceSeconds": str(seconds), "tailLines": str(LINES)})
+    params = {"container": container, "sinceSeconds": str(seconds), "tailLines": str(LINES)}
+    return await _read(kube, pod, params) or ""
 
 
-async def beginning(kube: Kube, pod: Key, container: str) -> str:
-    """What the container said first, for what is said only once."""
+async def beginning(kube: Kube, pod: Key, container: str) -> str | None:
+    """What the container said first, for what is said only once; None when nobody can tell."""
     return await _read(kube, pod, {"container": container, "limitBytes": str(FIRST_BYTES)})
 
 
-async def _read(kube: Kube, pod: Key, params: dict[str, str]) -> str:
+async def _read(kube: Kube, pod: Key, params: dict[str, str]) -> str | None:
     path = POD.path(pod.namespace, pod.name, "log")
     try:
         raw = await kube.connection.read(Request(verb="log", kind=POD.kind, path=path, params=params), timeout=5)
     except ApiError:
-        return ""
+        return None
     return raw.decode(errors="replace")

@@ -1,6 +1,6 @@
 """Whose fields are whose: reading managedFields, and moving a predecessor's fields to us."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -50,25 +50,29 @@ def migration(live: Tree, predecessors: Collection[str], manager: str, *, subres
     if not old:
         return []
     ours = [each for each in entries if _is_applied_tree(each, manager, subresource)]
-    merged: Tree = {}
-    for each in [*ours, *old]:
-        merged = _union(merged, each.get("fieldsV1", {}))
-    entry: Tree = {
-        "manager": manager,
-        "operation": "Apply",
-        "apiVersion": live["apiVersion"],
-        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-        "fieldsType": "FieldsV1",
-        "fieldsV1": merged,
-    }
-    if subresource:
-        entry["subresource"] = subresource
+    entry = _applied_entry([*ours, *old], manager, live["apiVersion"], subresource)
     rest = [each for each in entries if each not in old and each not in ours]
     return [
         {"op": "replace", "path": "/metadata/managedFields", "value": [*rest, entry]},
         # The server compares it with its own: a change since we read gives a conflict, and the next pass looks again.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
     ]
+
+
+def _applied_entry(sources: Iterable[Tree], manager: str, version: str, subresource: str) -> Tree:
+    """One entry of ours with the fields of all the sources."""
+    fields: Tree = {}
+    for each in sources:
+        fields = _union(fields, each.get("fieldsV1", {}))
+    entry: Tree = {
+        "manager": manager,
+        "operation": "Apply",
+        "apiVersion": version,
+        "time": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "fieldsType": "FieldsV1",
+        "fieldsV1": fields,
+    }
+    return entry | ({"subresource": subresource} if subresource else {})
 
 
 def _is_applied(entry: ManagedFields, manager: str, subresource: str) -> bool:

@@ -13,6 +13,7 @@ from urllib.request import getproxies, proxy_bypass
 import aiohttp
 import httpx2
 import msgspec
+from lightkube.core.exceptions import ConfigError
 
 AGENT = "kubeslurm"
 BUFFER = 1 << 20
@@ -60,7 +61,6 @@ class Response:
     """The library's answer."""
 
     def __init__(self, found: aiohttp.ClientResponse) -> None:
-        self._found = found
         self.status = found.status
         self.headers = found.headers
         self.read = found.read
@@ -98,27 +98,33 @@ class Wire:
             self._session = None
 
     async def _begin(self, request: Request, timeout: float, silence: float | None) -> aiohttp.ClientResponse:
-        rejected = False
-        while True:
-            headers = await self._authorization(rejected=rejected)
-            if request.body:
-                headers["Content-Type"] = request.content_type
-            try:
-                async with asyncio.timeout(timeout):
-                    found = await (self._session or self._open()).request(
-                        request.method,
-                        self.base_url + request.path,
-                        params=request.params,
-                        headers=headers,
-                        data=request.body or None,
-                        timeout=aiohttp.ClientTimeout(total=None, sock_read=silence),
-                    )
-            except TimeoutError as late:
-                raise WireError(f"no answer within {timeout:.0f} s") from late
-            if found.status != 401 or rejected or self._auth is None:
-                return found
-            rejected = True
+        try:
+            async with asyncio.timeout(timeout):
+                found = await self._exchange(request, silence, rejected=False)
+                if found.status == 401 and self._auth is not None:
+                    found.close()
+                    found = await self._exchange(request, silence, rejected=True)
+        except TimeoutError as late:
+            raise WireError(f"no answer within {timeout:.0f} s") from late
+        if 300 <= found.status < 400:
             found.close()
+            raise WireError(f"{self.base_url} points elsewhere ({found.status}): name the API server in the kubeconfig")
+        return found
+
+    async def _exchange(self, request: Request, silence: float | None, *, rejected: bool) -> aiohttp.ClientResponse:
+        headers = await self._authorization(rejected=rejected)
+        if request.body:
+            headers["Content-Type"] = request.content_type
+        return await (self._session or self._open()).request(
+            request.method,
+            self.base_url + request.path,
+            params=request.params,
+            headers=headers,
+            data=request.body or None,
+            allow_redirects=False,
+            middlewares=() if request.method == "GET" else (_unrepeated,),
+            timeout=aiohttp.ClientTimeout(total=None, sock_read=silence),
+        )
 
     def _open(self) -> aiohttp.ClientSession:
         secure = self.base_url.startswith("https:")
@@ -138,17 +144,38 @@ class Wire:
         if self._auth is None:
             return {}
         if self._credential is None or rejected:
-            request = httpx2.Request("GET", self.base_url)
-            flow = self._auth.async_auth_flow(request)
             try:
-                sent = await anext(flow)
-                if rejected:
-                    with suppress(StopAsyncIteration):
-                        sent = await flow.asend(httpx2.Response(401, request=request))
-            finally:
-                await flow.aclose()
-            self._credential = sent.headers.get("Authorization", "")
+                self._credential = await _credential(self._auth, self.base_url, rejected=rejected)
+            # A token file that is gone; a program that is missing, fails, or prints something else than a credential.
+            except (ConfigError, OSError, ValueError, LookupError, TypeError) as error:
+                raise WireError(f"no credential could be had: {type(error).__name__} {error}".strip()) from error
         return {"Authorization": self._credential} if self._credential else {}
+
+
+async def _credential(auth: httpx2.Auth, url: str, *, rejected: bool) -> str:
+    request = httpx2.Request("GET", url)
+    flow = auth.async_auth_flow(request)
+    try:
+        sent = await anext(flow)
+        if rejected:
+            with suppress(StopAsyncIteration):
+                sent = await flow.asend(httpx2.Response(401, request=request))
+    finally:
+        await flow.aclose()
+    return str(sent.headers.get("Authorization", ""))
+
+
+async def _unrepeated(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keeps aiohttp from sending a change again by itself.
+
+    It repeats a PUT or DELETE whose connection ended without an answer, but no other kind of error.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(f"{type(error).__name__} {error}".strip()) from error
 
 
 def _proxy(url: str) -> str | None:

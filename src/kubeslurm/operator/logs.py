@@ -14,18 +14,12 @@ NOISY = ("asyncio", "hpack", "httpcore2", "httpx2", "uvicorn", "uvicorn.access",
 
 def configure(level: str, form: str) -> None:
     """Sets up structlog, and sends what libraries log through the same door."""
-    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
     shared: list[Any] = [
         add_pass,
         structlog.stdlib.add_logger_name,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
-    renderer: list[Any] = (
-        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
-        if as_json
-        else [structlog.dev.ConsoleRenderer()]
-    )
     structlog.configure(
         processors=[
             structlog.stdlib.filter_by_level,
@@ -36,6 +30,21 @@ def configure(level: str, form: str) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+    root = logging.getLogger()
+    root.handlers[:] = [_handler(shared, form)]
+    root.setLevel(level.upper())
+    for name in NOISY:
+        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+
+
+def _handler(shared: list[Any], form: str) -> logging.Handler:
+    """The door: standard error, in the form that is asked for."""
+    as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
+    renderer: list[Any] = (
+        [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]
+        if as_json
+        else [structlog.dev.ConsoleRenderer()]
+    )
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
@@ -43,8 +52,4 @@ def configure(level: str, form: str) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
         )
     )
-    root = logging.getLogger()
-    root.handlers[:] = [handler]
-    root.setLevel(level.upper())
-    for name in NOISY:
-        logging.getLogger(name).setLevel(max(logging.WARNING, root.level))
+    return handler

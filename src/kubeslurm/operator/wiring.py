@@ -9,6 +9,7 @@ from typing import Protocol
 import msgspec
 
 from kubeslurm.api import kinds
+from kubeslurm.decide.drain import CORDON
 from kubeslurm.decide.mark import Mode
 from kubeslurm.engine.controller import Controller, Requeue
 from kubeslurm.engine.key import Key
@@ -58,6 +59,7 @@ def parts(settings: OperatorSettings) -> tuple[Part, ...]:
     nodeset = partial(
         NodeSetReconciler,
         watched_conditions=settings.propagated_node_conditions,
+        mirrored=settings.slurm_drain_on_node == CORDON,
         domain=settings.cluster_domain,
     )
     return (

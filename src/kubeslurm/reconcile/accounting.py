@@ -10,7 +10,6 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import ConfigMap, Pod, Secret
 from kubeslurm.build import accounting as build
 from kubeslurm.build import digest, names
-from kubeslurm.build.adoption import settled
 from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
@@ -18,7 +17,7 @@ from kubeslurm.kube import logs
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import references, status
+from kubeslurm.reconcile import references, status, workloads
 from kubeslurm.report import accounting as report
 from kubeslurm.report.conditions import Finding, Reason, trouble
 from kubeslurm.slurm.clusters import Clusters
@@ -32,10 +31,12 @@ MEMORY = 45
 class AccountingReconciler:
     """One pass: look, apply configuration, Service and StatefulSet, report."""
 
-    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, _events: Events) -> None:
+    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events) -> None:
         self.kube = kube
         self.caches = caches
+        self.events = events
         self._settings: dict[Key, tuple[str, tuple[str, ...]]] = {}
+        self._served: dict[Key, str] = {}  # the container that has been ready
         references.index(caches)
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -51,7 +52,7 @@ class AccountingReconciler:
         begun = await self._begun(pod)
         blocked = () if accounting.spec.external or accounting.deleting else missing(self.caches, accounting)
         if not (blocked or accounting.deleting or accounting.spec.external):
-            await self._apply(accounting, converting=report.converts(begun))
+            await self._apply(accounting, begun)
 
         seen = report.Seen(
             blocked=blocked[0] if blocked else None,
@@ -67,14 +68,23 @@ class AccountingReconciler:
             return None
         return Requeue(after=RUNNING_PAUSE if pod.ready else STARTING_PAUSE)
 
-    async def _apply(self, accounting: Accounting, *, converting: bool) -> None:
+    async def _apply(self, accounting: Accounting, begun: str | None) -> None:
         files = self._files(accounting)
         current = self.caches.store(STATEFULSET).get(Key(accounting.namespace, names.accounting(accounting.name)))
         await self.kube.apply(build.secret(accounting, files.conf))
         await self.kube.apply(build.service(accounting))
         # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
-        if not converting:
-            await self.kube.apply(settled(build.statefulset(accounting, files), current))
+        if begun is None:
+            message = (
+                "slurmdbd may be converting its database, and its log cannot be read to tell: changes of its "
+                "configuration, keys and image wait until the log can be read or slurmdbd is ready"
+            )
+            self.events.normal(accounting, "ConversionHeld", message)
+        elif report.converts(begun):
+            message = "slurmdbd converts its database: changes of its configuration, keys and image wait for the end"
+            self.events.normal(accounting, "ConversionHeld", message)
+        else:
+            await workloads.keep(self.kube, self.events, accounting, build.statefulset(accounting, files), current)
 
     def _files(self, accounting: Accounting) -> build.Files:
         spec, namespace = accounting.spec, accounting.namespace
@@ -95,12 +105,18 @@ class AccountingReconciler:
             return ""
         return await logs.recent(self.kube, Key(*pod.key), names.SLURMDBD, seconds=MEMORY)
 
-    async def _begun(self, pod: Pod | None) -> str:
-        """The first words of a slurmdbd that is not ready yet: a conversion is told only there."""
-        container = pod.container_status(names.SLURMDBD) if pod and not pod.ready else None
+    async def _begun(self, pod: Pod | None) -> str | None:
+        """The first words of a slurmdbd that has not been ready yet: a conversion is told only there."""
+        container = pod.container_status(names.SLURMDBD) if pod else None
         if pod is None or container is None or container.state.running is None:
             return ""
-        return await logs.beginning(self.kube, Key(*pod.key), names.SLURMDBD)
+        key = Key(*pod.key)
+        if pod.ready:
+            self._served[key] = container.containerID
+        # It listens only after the conversion; a long log may not show within the part that is read that it started.
+        if self._served.get(key) == container.containerID:
+            return ""
+        return await logs.beginning(self.kube, key, names.SLURMDBD)
 
     async def _complaints(self, pod: Pod | None) -> tuple[str, ...]:
         """Slurmdbd looks at the database's settings once, when it starts: so do we, once per container."""
@@ -110,7 +126,10 @@ class AccountingReconciler:
         key = Key(*pod.key)
         known, found = self._settings.get(key, ("", ()))
         if known != container.containerID:
-            found = report.complaints(await logs.beginning(self.kube, key, names.SLURMDBD))
+            said = await logs.beginning(self.kube, key, names.SLURMDBD)
+            if said is None:
+                return ()
+            found = report.complaints(said)
             self._settings[key] = (container.containerID, found)
         return found
 

@@ -11,7 +11,6 @@ from kubeslurm.api.loginset import LoginSet
 from kubeslurm.api.views import Pod, Secret
 from kubeslurm.build import digest, names, ssh
 from kubeslurm.build import login as build
-from kubeslurm.build.adoption import settled
 from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue, Retry
 from kubeslurm.engine.key import Key
@@ -20,7 +19,7 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import NotFound
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import hostkeys, references, status
+from kubeslurm.reconcile import hostkeys, references, status, workloads
 from kubeslurm.report import loginset as report
 from kubeslurm.report.conditions import Finding, Reason, trouble
 from kubeslurm.slurm.clusters import Clusters
@@ -37,10 +36,11 @@ class LoginSetReconciler:
     """One pass: look, make the host keys if there are none, apply the rest, report."""
 
     def __init__(
-        self, kube: Kube, caches: Caches, _clusters: Clusters, _events: Events, *, domain: str = names.DOMAIN
+        self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events, *, domain: str = names.DOMAIN
     ) -> None:
         self.kube = kube
         self.caches = caches
+        self.events = events
         self.domain = domain
         caches.store(LOGINSET).add_index(BY_CONTROLLER, lambda loginset: (str(Key(*loginset.controller_key)),))
         caches.store(POD).add_index(BY_LOGINSET, _owners)
@@ -87,7 +87,7 @@ class LoginSetReconciler:
         await self.kube.apply(build.service(loginset))
         deployment = build.deployment(loginset, controller, self._stamps(loginset, controller, keys), self.domain)
         current = self.caches.store(DEPLOYMENT).get(Key(*loginset.key))
-        await self.kube.apply(settled(deployment, current))
+        await workloads.keep(self.kube, self.events, loginset, deployment, current)
 
     async def _host_keys(self, loginset: LoginSet) -> Secret:
         """The Secret with the host keys: made once, kept for good, because clients remember them."""
@@ -96,6 +96,7 @@ class LoginSetReconciler:
         if found is None:
             files = await asyncio.to_thread(hostkeys.make)
             await self.kube.create(ssh.host_keys(loginset, files))  # AlreadyExists: somebody was faster, look again
+            self.events.normal(loginset, "HostKeysMade", f"made the host keys in Secret {key.name}")
             found = await self.kube.get(SECRET, key)
         if found is None:
             raise Retry(f"Secret {key} went as soon as it was made")

@@ -17,7 +17,7 @@ from kubeslurm.kube.events import Events
 from kubeslurm.reconcile import observe, references, status
 from kubeslurm.reconcile.observe import Observer, View
 from kubeslurm.reconcile.pace import Pace
-from kubeslurm.reconcile.pods import Pods
+from kubeslurm.reconcile.pods import Pods, Settings
 from kubeslurm.report import nodeset as report
 from kubeslurm.report.nodeset import Reason, Troubles
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
@@ -38,7 +38,8 @@ class NodeSetReconciler:
         events: Events,
         *,
         watched_conditions: Collection[str] = (),
-        domain: str = "cluster.local",
+        mirrored: bool = False,
+        domain: str = names.DOMAIN,
     ) -> None:
         self.kube = kube
         self.caches = caches
@@ -46,7 +47,7 @@ class NodeSetReconciler:
         self.observer = Observer(caches, clusters)
         self.pace = Pace()
         self.watched_conditions = frozenset(watched_conditions)
-        self.pods = Pods(kube, events, self.watched_conditions, domain, self.observer.is_taken)
+        self.pods = Pods(kube, events, self.observer, Settings(self.watched_conditions, mirrored, domain))
 
     async def reconcile(self, key: Key) -> Requeue | None:
         nodeset = self.caches.store(NODESET).get(key)
@@ -56,7 +57,7 @@ class NodeSetReconciler:
         if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
             return await self.release(nodeset)  # the user keeps the pods
         if rest := self.pace.wait(key):
-            return Requeue(after=rest)
+            return Requeue(after=rest, forgives=False)
         with self.pace.measured(key):
             view = self.observer.view(nodeset)
         controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))

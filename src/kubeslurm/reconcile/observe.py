@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from kubeslurm.api import views
-from kubeslurm.api.kinds import CONTROLLER, CONTROLLER_REVISION, NODE, NODESET, POD
+from kubeslurm.api.kinds import CONTROLLER, CONTROLLER_REVISION, NODE, NODESET, POD, SECRET
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import digest, identity, names, revision, slurmd_conf
 from kubeslurm.build.worker import EMPTY_HASH, SshHashes
@@ -49,11 +49,15 @@ class Observer:
         self._clock = clock
         self._workers: dict[str, Worker] = {}
         self._missing: dict[tuple[str, str], float] = {}  # since when a running slurmd has no node in Slurm
+        self._started: dict[str, tuple[str, float]] = {}  # pod -> the slurmd that came up before our eyes, and when
         self._moment = 0
         pods = caches.store(POD)
         pods.subscribe(self._forget)
+        pods.subscribe(self._watch_slurmd)
         pods.subscribe(self._count)
         caches.store(NODE).subscribe(self._count)
+        caches.store(SECRET).subscribe(self._count)
+        caches.store(CONTROLLER_REVISION).subscribe(self._count)
         pods.add_index(BY_OWNER, owner)
         pods.add_index(BY_SLURM_NAME, slurm_names)
         pods.add_index(BY_CLUSTER, _cluster)
@@ -91,8 +95,14 @@ class Observer:
         return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, ssh, moment)
 
     def is_current(self, view: View) -> bool:
-        """Whether nothing has changed since, by us or anybody else."""
-        return view.moment == self._moment
+        """Whether nothing has changed since, by us or anybody else, and Slurm's answers have not become too old."""
+        return view.moment == self._moment and view.failure == _failure(view.slurm)
+
+    def ages(self, workers: Iterable[Worker]) -> dict[str, float]:
+        """For how many seconds slurmd has run, by pod; of those workers only that were here before it."""
+        known = ((worker, self._started.get(worker.pod.metadata.uid, ("", 0.0))) for worker in workers)
+        now = self._clock()
+        return {worker.name: now - since for worker, (slurmd, since) in known if slurmd and slurmd == worker.container}
 
     def _worker(self, pod: views.Pod, nodes: Store[str, Node] | None, host: views.Node | None) -> Worker:
         """The worker of the last pass if nothing about it has changed: what it has worked out is worth keeping."""
@@ -125,9 +135,17 @@ class Observer:
     def _count(self, _key: object, _old: object, _new: object) -> None:
         self._moment += 1
 
+    def _watch_slurmd(self, _key: Key, old: views.Pod | None, new: views.Pod | None) -> None:
+        if old is None or new is None or old.metadata.uid != new.metadata.uid:
+            return  # a pod that is seen for the first time may have run for long
+        slurmd = Worker(pod=new).container
+        if slurmd and slurmd != Worker(pod=old).container:
+            self._started[new.metadata.uid] = (slurmd, self._clock())
+
     def _forget(self, _key: Key, old: views.Pod | None, new: views.Pod | None) -> None:
         if new is None and old is not None:
             self._workers.pop(old.metadata.uid, None)
+            self._started.pop(old.metadata.uid, None)
             for slot in [slot for slot in self._missing if slot[0] == old.metadata.uid]:
                 del self._missing[slot]
 

@@ -25,7 +25,7 @@ from kubeslurm.kube.errors import AlreadyExists, NotFound
 from kubeslurm.kube.events import Events
 from kubeslurm.reconcile import crowd
 from kubeslurm.reconcile.jobs import Ledgers
-from kubeslurm.reconcile.observe import View
+from kubeslurm.reconcile.observe import Observer, View
 from kubeslurm.reconcile.removal import Outcome, Removal, Request
 from kubeslurm.reconcile.slurm_nodes import SlurmNodes
 from kubeslurm.report import pod as report
@@ -34,6 +34,14 @@ from kubeslurm.slurm.models import NodeUpdate
 
 FIRST_REST, LONGEST_REST = 1.0, 900.0
 LEDGER_PATIENCE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """What whoever runs the operator says about all NodeSets."""
+
+    watched_conditions: frozenset[str] = frozenset()
+    mirrored: bool = False  # drains made in Slurm are shown as cordons of Kubernetes nodes
+    domain: str = names.DOMAIN
 
 
 class Rest(msgspec.Struct):
@@ -50,16 +58,14 @@ class Pods:
         self,
         kube: Kube,
         events: Events,
-        watched_conditions: frozenset[str],
-        domain: str,
-        is_taken: Callable[[NodeSet, str], bool],
+        observer: Observer,
+        settings: Settings,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._events = events
-        self._watched = watched_conditions
-        self._domain = domain
-        self._is_taken = is_taken
+        self._observer = observer
+        self._settings = settings
         self._clock = clock
         self._ledgers = Ledgers(clock)
         self._nodes = SlurmNodes(kube, self._ledgers)
@@ -74,7 +80,8 @@ class Pods:
                 self._rests.pop((uid, each.slurm_name), None)
         return Policy(
             tolerations=worker.tolerations(nodeset),
-            watched_conditions=self._watched,
+            watched_conditions=self._settings.watched_conditions,
+            mirrored=self._settings.mirrored,
             absences=view.absences,
             pins=_pins(nodeset, view),
             forced=_is_forced(nodeset),
@@ -128,15 +135,16 @@ class Pods:
         if slurm is None or not view.seen.known:
             return ()
         changes = dict(plan.changes)
-        cleared = await self._nodes.judge(slurm, plan.suspects)
-        for each in plan.suspects:
-            if cleared.get(each.name):  # its jobs are younger than its slurmd: nothing was lost
-                comment = NodeUpdate(comment=each.info)
-                changes[each.slurm_name] = sync.merged([changes.get(each.slurm_name), comment]) or comment
-        troubles = await self._nodes.update(slurm, changes)
+        cleared, troubles = await self._nodes.judge(slurm, plan.suspects, self._observer.ages(plan.suspects))
+        for each in cleared:  # its jobs are younger than its slurmd: nothing was lost
+            comment = NodeUpdate(comment=each.info)
+            changes[each.slurm_name] = sync.merged([changes.get(each.slurm_name), comment]) or comment
+        troubles += await self._nodes.update(slurm, changes)
         troubles += await self._nodes.fence_orphans(slurm, plan.records.fence)
         troubles += await self._nodes.delete(slurm, plan.records.delete)
-        if late := await self._nodes.late(slurm, plan.overdue):
+        late, unclear = await self._nodes.late(slurm, plan.overdue)
+        troubles += unclear
+        if late:
             requeue = bool(nodeset.spec.drain and nodeset.spec.drain.policy == "Requeue")
             self._events.warning(nodeset, "DrainDeadline", f"ending the jobs on {', '.join(late)}: drain.deadline")
             troubles += await self._nodes.end_jobs(slurm, late, requeue=requeue)
@@ -168,12 +176,13 @@ class Pods:
     async def create(self, controller: Controller, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
         """Creates missing workers; one whose Slurm name another pod claims waits until that pod is gone."""
         created: list[str] = []
-        names_taken = [slot for slot in plan.create if self._is_taken(nodeset, identity.slurm_name(nodeset, slot))]
+        is_taken = self._observer.is_taken
+        names_taken = [slot for slot in plan.create if is_taken(nodeset, identity.slurm_name(nodeset, slot))]
 
         async def make(slot: Slot) -> None:
             for claim in claims.objects(nodeset, slot):
                 await self._ensure(claim)
-            tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.ssh, self._domain)
+            tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.ssh, self._settings.domain)
             try:
                 made = await self._kube.create(tree)
             except AlreadyExists:

@@ -9,7 +9,6 @@ from kubeslurm.api.restapi import RestApi
 from kubeslurm.api.views import ConfigMap, Pod
 from kubeslurm.build import digest, names
 from kubeslurm.build import restapi as build
-from kubeslurm.build.adoption import settled
 from kubeslurm.build.config import SLURM_CONF
 from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
@@ -17,7 +16,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import references, status
+from kubeslurm.reconcile import references, status, workloads
 from kubeslurm.report import restapi as report
 from kubeslurm.report.conditions import Finding
 from kubeslurm.slurm.clusters import Clusters
@@ -26,10 +25,9 @@ from kubeslurm.slurm.clusters import Clusters
 class RestApiReconciler:
     """One pass: look, apply Service and Deployment, report."""
 
-    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, events: Events) -> None:
+    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events) -> None:
         self.kube = kube
         self.caches = caches
-        self.clusters = clusters
         self.events = events
         references.index(caches)
         caches.store(POD).add_index("slurmrestd", references.slurmrestd_of)
@@ -71,7 +69,7 @@ class RestApiReconciler:
         current = self.caches.store(DEPLOYMENT).get(Key(restapi.namespace, names.restapi(restapi.name)))
         deployment = build.deployment(restapi, controller, digest.of_files(settings))
         await self.kube.apply(build.service(restapi))
-        await self.kube.apply(settled(deployment, current))
+        await workloads.keep(self.kube, self.events, restapi, deployment, current)
 
     async def _released(self, restapi: RestApi) -> bool:
         """Lets a deleted RestApi go once no NodeSet needs it for draining."""

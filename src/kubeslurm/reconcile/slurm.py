@@ -22,11 +22,10 @@ from kubeslurm.slurm.clusters import Clusters
 class SlurmReconciler:
     """Keeps the registry of Slurm clusters in line with RestApis, their pods and the keys."""
 
-    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, events: Events) -> None:
+    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, _events: Events) -> None:
         self.kube = kube
         self.caches = caches
         self.clusters = clusters
-        self.events = events
         self._keys: dict[Key, bytes] = {}
         references.index(caches)
         caches.store(POD).add_index("slurmrestd", references.slurmrestd_of)

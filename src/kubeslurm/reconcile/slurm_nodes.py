@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 import structlog
 
 from kubeslurm.api.kinds import POD
+from kubeslurm.build import names
 from kubeslurm.decide import health, sync
-from kubeslurm.decide.drain import Overdue, own
+from kubeslurm.decide.drain import Overdue, foreign_reason, own
 from kubeslurm.decide.facts import PodInfo, Worker
 from kubeslurm.decide.health import fence_reason
 from kubeslurm.engine.key import Key
@@ -31,7 +32,6 @@ class SlurmNodes:
     def __init__(self, kube: Kube, ledgers: Ledgers) -> None:
         self._kube = kube
         self._ledgers = ledgers
-        self._noticed: dict[tuple[Key, str], tuple[str, int]] = {}  # Slurm node -> its slurmd, noticed when
 
     async def update(self, slurm: SlurmCluster, changes: Mapping[str, NodeUpdate]) -> tuple[str, ...]:
         """Applies the changes, each distinct one in a single call."""
@@ -73,7 +73,8 @@ class SlurmNodes:
             await slurm.client.delete_nodes(wanted)
         except Refused as error:
             log.info("Slurm keeps a node record", reason=str(error))
-            await self._read_back(slurm, wanted[:READ_BACK])
+            # Some may be gone all the same, and must not lend their drain to the next worker of that name.
+            await crowd.each(wanted, lambda name: self._read_back(slurm, [name]))
         except SlurmError as error:
             return (str(error),)
         else:
@@ -92,47 +93,64 @@ class SlurmNodes:
 
         return await crowd.each(nodes, fence)
 
-    async def judge(self, slurm: SlurmCluster, suspects: Iterable[Worker]) -> dict[str, bool]:
-        """Ends jobs that have lost their processes with a restarted slurmd; says which suspects are cleared."""
+    async def judge(
+        self, slurm: SlurmCluster, suspects: Iterable[Worker], ages: Mapping[str, float]
+    ) -> tuple[list[Worker], tuple[str, ...]]:
+        """Ends jobs that have lost their processes with a restarted slurmd; returns the cleared suspects, and troubles.
+
+        `ages` says of workers whose slurmd came up before our eyes how many seconds ago that was.
+        """
         workers = list(suspects)
         if not workers:
-            return {}
+            return [], ()
         ledger = self._ledgers.of(slurm)
-        cleared: dict[str, bool] = {}
+        cleared: list[Worker] = []
+        unended: list[str] = []
 
         async def look(worker: Worker) -> None:
             name, node = worker.slurm_name, worker.node
+            noticed = await self._noticed_at(worker, now, ages)
             # Memory is not good enough for an act that ends jobs: each is read again.
-            noticed = await self._noticed_at(slurm, worker)
-            now = [await ledger.still_on(job.job_id, name) for job in ledger.on(name)]
-            found = health.verdict([job for job in now if job is not None], worker.started_at, noticed)
-            cleared[worker.name] = found.cleared
+            jobs = [await ledger.still_on(job.job_id, name) for job in ledger.on(name)]
+            created = worker.pod.metadata.creationTimestamp
+            found = health.verdict([job for job in jobs if job is not None], worker.started_at, noticed, created)
+            if found.cleared:
+                cleared.append(worker)
             if found.lost and found.alone and node is not None:
                 await self._down(slurm, node, f"{REASON_PREFIX}Pod ({worker.key}) was restarted under a running job")
             else:
-                await crowd.each(found.lost, lambda job: self._end(slurm, job))
+                unended.extend(await crowd.each(found.lost, lambda job: self._end(slurm, job)))
 
         try:
+            now = await slurm.client.now()
             await ledger.update(within=0.0)
-        except SlurmError:
-            return {}
-        if ledger.complete:
-            await crowd.each(workers, look)
-        return cleared
+        except SlurmError as error:
+            return [], (str(error),)
+        troubles = await crowd.each(workers, look) if ledger.complete else ()
+        return cleared, (*troubles, *unended)
 
-    async def _noticed_at(self, slurm: SlurmCluster, worker: Worker) -> datetime:
-        """When this slurmd was first seen under a busy node, by slurmctld's clock."""
-        place, slurmd = (slurm.key, worker.slurm_name), f"{worker.pod.metadata.uid} {worker.container}"
-        known = self._noticed.get(place)
-        if known is None or known[0] != slurmd:
-            known = self._noticed[place] = (slurmd, await slurm.client.now())
-        return datetime.fromtimestamp(known[1], UTC)
+    async def _noticed_at(self, worker: Worker, now: int, ages: Mapping[str, float]) -> datetime | None:
+        """When this slurmd was first noticed, by slurmctld's clock, which is put on record before it is used.
 
-    async def late(self, slurm: SlurmCluster, nodes: Iterable[Overdue]) -> list[str]:
-        """Those nodes whose drain deadline has passed by slurmctld's clock too, on which the drain began.
+        Another process would notice it later, and take jobs that began in between for older than it.
+        """
+        if worker.noticed_at is not None or worker.name not in ages:
+            return worker.noticed_at
+        moment, meta = now - int(ages[worker.name]), worker.pod.metadata
+        record = {"uid": meta.uid, "annotations": {names.SLURMD_NOTICED: f"{moment} {worker.container}"}}
+        await self._kube.patch(
+            POD, Key(meta.namespace, meta.name), {"metadata": record}, type="strategic", subresource="status"
+        )
+        return datetime.fromtimestamp(moment, UTC)
+
+    async def late(self, slurm: SlurmCluster, nodes: Iterable[Overdue]) -> tuple[list[str], tuple[str, ...]]:
+        """Those nodes whose drain deadline has passed by slurmctld's clock too, on which the drain began; and troubles.
 
         The plan went by our own clock, which may have jumped.
         """
+        wanted = list(nodes)
+        if not wanted:
+            return [], ()
         found: list[str] = []
 
         async def look(overdue: Overdue) -> None:
@@ -140,11 +158,15 @@ class SlurmNodes:
             if node is None or not node.drain or not node.reason.startswith(overdue.reason):
                 return
             since = node.reason_changed_at.value
-            if since and since + overdue.patience <= await slurm.client.now():
+            if since and since + overdue.patience <= now:
                 found.append(overdue.node)
 
-        await crowd.each(nodes, look)
-        return sorted(found)
+        try:
+            now = await slurm.client.now()
+        except SlurmError as error:
+            return [], (str(error),)
+        troubles = await crowd.each(wanted, look)
+        return sorted(found), troubles
 
     async def end_jobs(self, slurm: SlurmCluster, nodes: Iterable[str], *, requeue: bool) -> tuple[str, ...]:
         """Requeues or cancels what still runs on nodes whose drain deadline has passed, as their owner asked."""
@@ -177,7 +199,7 @@ class SlurmNodes:
         if node is None or not node.busy or node.down or node.comment != judged.comment:
             return
         log.warning("fencing a Slurm node", node=node.name, reason=reason)
-        theirs = node.drain and node.reason and not own(node)
+        theirs = node.reason and foreign_reason(node)
         await slurm.client.update_nodes([node.name], NodeUpdate(state=("DOWN",)) if theirs else NodeUpdate.down(reason))
         await self._read_back(slurm, [node.name])
 

@@ -23,12 +23,15 @@ _ADVISED = {"innodb_buffer_pool_size": "half of the server's memory"}
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass has found; `log` is what slurmdbd said in the last seconds, `begun` what it said first."""
+    """What a pass has found; `log` is what slurmdbd said in the last seconds.
+
+    `begun` is what it said first: empty once it has been ready, None when its log cannot be read.
+    """
 
     blocked: Finding | None = None
     pod: Pod | None = None
     log: str = ""
-    begun: str = ""
+    begun: str | None = ""
     settings: tuple[str, ...] = ()
     held_by: tuple[str, ...] = ()
     now: datetime
@@ -129,6 +132,9 @@ def _waiting(accounting: Accounting, seen: Seen) -> Finding | None:
         return waiting(Reason.DELETION_HELD, message)
     if accounting.spec.external or (seen.pod is not None and seen.pod.ready):
         return None
+    if seen.begun is None:
+        message = "waiting for slurmdbd to become ready; as its log cannot be read, changes wait until then too"
+        return waiting(Reason.STARTING, message)
     if converts(seen.begun):
         message = "slurmdbd converts the database for its release, which may take long: do not stop it"
         return waiting(Reason.CONVERTING_DATABASE, message)

@@ -39,10 +39,6 @@ def no_config(name: str) -> Finding:
     return waiting(Reason.WAITING_FOR_CONFIG, f"waiting for the first checked configuration of Controller {name}")
 
 
-def invalid(message: str) -> Finding:
-    return trouble(Reason.INVALID, message)
-
-
 def _trouble(pods: Iterable[Pod]) -> Finding | None:
     return next((wrong for pod in pods if not pod.deleting and (wrong := pod_trouble(pod))), None)
 

@@ -9,7 +9,6 @@ from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Una
 T = TypeVar("T")
 
 UNKNOWN_NODE = 2018
-BUSY_NODE = 2016
 UNKNOWN_JOB = 2017
 BAD_TRANSITION = 2180
 BAD_CREDENTIAL = 1007

@@ -97,11 +97,6 @@ class Node(msgspec.Struct, frozen=True):
         return "INVALID_REG" in self.state
 
     @property
-    def rebooted(self) -> bool:
-        """Whether Slurm took the node down because slurmd came back with a newer boot time."""
-        return self.down and self.reason.startswith("Node unexpectedly rebooted")
-
-    @property
     def ours(self) -> bool:
         """Whether the reason was written by the operator, so that the operator may lift it."""
         return self.reason.startswith(REASON_PREFIX)
@@ -123,10 +118,6 @@ class NodeUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def drain(cls, reason: str) -> "NodeUpdate":
         return cls(state=("DRAIN",), reason=_prefixed(reason))
-
-    @classmethod
-    def undrain(cls) -> "NodeUpdate":
-        return cls(state=("UNDRAIN",), reason="")
 
     @classmethod
     def down(cls, reason: str) -> "NodeUpdate":

@@ -4,7 +4,7 @@ import asyncio
 import functools
 import re
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 import aiohttp
 import msgspec
@@ -14,7 +14,8 @@ from aiohttp.client_proto import ResponseHandler
 CONNECT = 1.0
 KEEP = 5.0  # seconds; slurmrestd may close an idle connection later on
 
-_LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)")
+_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)")
+_CLOSES = re.compile(rb"\r\nconnection:[ \t]*close")
 
 
 class LineError(Exception):
@@ -37,7 +38,14 @@ class Http(Protocol):
     """What the transport needs of the network."""
 
     async def send(
-        self, method: str, url: str, *, params: Mapping[str, str], headers: Mapping[str, str], body: bytes
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        changes: bool,
     ) -> Reply: ...
 
     async def close(self) -> None: ...
@@ -55,19 +63,31 @@ class _Once(ResponseHandler):
     malformed, and what was refused, and why, would be lost.
     """
 
-    _left = -1  # bytes of a closing answer that are still to come; negative while none has begun
+    _head: bytes | None = None  # what has come of the head of an answer; None once it is whole
+    _left: int | None = None  # bytes of a closing answer that are still to come
+
+    def set_response_params(self, **params: Any) -> None:
+        self._head, self._left = b"", None  # the library awaits another answer
+        super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
-        if self._left < 0:
-            head, end, _ = data.lower().partition(b"\r\n\r\n")
-            length = _LENGTH.search(head)
-            if end and length and b"\r\nconnection: close" in head:
-                self._left = len(head) + len(end) + int(length[1])
-        if self._left >= 0:
+        if self._head is not None:
+            self._look(self._head, data)
+        if self._left is not None:
             data = data[: self._left]
             self._left -= len(data)
-        if data:
-            super().data_received(data)
+        super().data_received(data)  # even without any: so the library goes on with what it has put aside
+
+    def _look(self, passed: bytes, data: bytes) -> None:
+        head, end, _ = (passed + data).partition(b"\r\n\r\n")
+        if not end:
+            self._head = head
+            return
+        self._head = None
+        lower = head.lower()
+        length = _LENGTH.search(lower)
+        if length and _CLOSES.search(lower):
+            self._left = len(head) + len(end) + int(length[1]) - len(passed)
 
 
 class Session:
@@ -76,16 +96,38 @@ class Session:
     def __init__(self, connector: Callable[[], aiohttp.BaseConnector] = direct) -> None:
         self._connector = connector
         self._session: aiohttp.ClientSession | None = None
+        self._closed = False
 
     async def send(
-        self, method: str, url: str, *, params: Mapping[str, str], headers: Mapping[str, str], body: bytes
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        changes: bool,
     ) -> Reply:
-        """One exchange; its deadline is the caller's, but for the time that a connection may take."""
+        """One exchange; its deadline is the caller's, but for the time that a connection may take.
+
+        A read whose connection ends without an answer is sent once more; what `changes` something never is.
+        """
+        if self._closed:
+            raise UnsentError("the connections to this cluster were closed")
         session = self._session or self._open()
         try:
             # Hostlists come with their brackets escaped, and must stay so.
             target = yarl.URL(url, encoded=True).update_query(params)
-            async with session.request(method, target, headers=headers, data=body or None) as found:
+            async with session.request(
+                method,
+                target,
+                headers=headers,
+                data=body or None,
+                allow_redirects=False,
+                middlewares=(_unrepeated,) if changes else (),
+            ) as found:
+                if 300 <= found.status < 400 and found.status != 304:
+                    raise LineError(f"answered {found.status}, which slurmrestd never does: another server is there")
                 return Reply(found.status, await found.read(), target.path)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ValueError) as error:
             raise UnsentError(_words(error)) from error
@@ -93,6 +135,7 @@ class Session:
             raise LineError(_words(error)) from error
 
     async def close(self) -> None:
+        self._closed = True
         if self._session is not None:
             await self._session.close()
             self._session = None
@@ -108,6 +151,20 @@ class Session:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self._session
+
+
+async def _unrepeated(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Keeps aiohttp from sending a change again by itself.
+
+    It repeats a GET or DELETE whose connection ended without an answer, but no other kind of error. The first may have
+    been carried out; and if the second finds no connection, it would seem that nothing was sent.
+    """
+    try:
+        return await handler(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise aiohttp.ClientConnectionError(f"{type(error).__name__} {error}".strip()) from error
 
 
 def _words(error: Exception) -> str:

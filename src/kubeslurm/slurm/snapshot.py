@@ -80,14 +80,6 @@ class Snapshot:
             at = bisect_left(self._lists, self._lists[at] + APART)
         return count
 
-    def absent_for(self, name: str, since: float = float("-inf")) -> float:
-        """Seconds from the first to the last of the full lists in a row, asked for after `since`, without the node.
-
-        Grows to at least REMEMBERED. On the clock of this process: neither Slurm's clock nor a suspension moves it.
-        """
-        first = self._first_without(name, since)
-        return self._lists[-1] - self._lists[first] if first < len(self._lists) else 0.0
-
     def on_health(self, listener: Callable[[], None]) -> None:
         """Calls back whenever Slurm becomes unreachable or reachable again."""
         self._health.append(listener)
@@ -137,11 +129,6 @@ class Snapshot:
         for name in names:
             self._single[name] = now
             self.store.remove(name)
-
-    def forget_history(self) -> None:
-        """Starts over after the cluster behind the address changed: what was known stays until the next list."""
-        self._last_update = None
-        self._lists.clear()
 
     def _first_without(self, name: str, since: float) -> int:
         if name in self.store:

@@ -123,10 +123,10 @@ class Transport:
 
     async def _carry_out(self, call: _Call, url: str) -> Reply:
         if not call.changes or self._admit is None:
-            return await self._send(call.method, url, call.params, call.content)
+            return await self._send(call, url)
         # Asked for at the last moment: finding a replica and its version takes time.
         async with asyncio.timeout(self._admit(call.deadline)):
-            return await self._send(call.method, url, call.params, call.content)
+            return await self._send(call, url)
 
     def _learn(self, server: str, status: int, failure: SlurmError) -> None:
         if isinstance(failure, NotServed):
@@ -137,7 +137,7 @@ class Transport:
 
     async def _probe(self, server: str) -> str:
         for version in self._candidates:
-            response = await self._send("GET", f"{server}/slurm/{version}/ping/", None, None)
+            response = await self._send(_Call("GET", "ping/"), f"{server}/slurm/{version}/ping/")
             failure = judge("GET", response.status, response.body)
             if failure is None:
                 self._versions[server] = version
@@ -148,11 +148,13 @@ class Transport:
             f"{server} serves none of the API versions {', '.join(self._candidates)}; Slurm 25.11 or newer is needed"
         )
 
-    async def _send(self, method: str, url: str, params: dict[str, str] | None, content: bytes | None) -> Reply:
+    async def _send(self, call: _Call, url: str) -> Reply:
         headers = {"X-SLURM-USER-TOKEN": self.token()}
-        if content is not None:
+        if call.content is not None:
             headers["Content-Type"] = "application/json"
-        return await self._http.send(method, url, params=params or {}, headers=headers, body=content or b"")
+        return await self._http.send(
+            call.method, url, params=call.params or {}, headers=headers, body=call.content or b"", changes=call.changes
+        )
 
     def _leave(self, server: str) -> None:
         # Calls that failed at the same time must not bring the sick one back to the front.

@@ -18,6 +18,7 @@ def use_password_of(site: Site, secret: str) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def restored(site: Site) -> Iterator[None]:
+    wait_for("accounting to be well", site.records_well, within=150)
     yield
     site.database(f"SET GLOBAL {SETTING}=OFF")
     use_password_of(site, SECRET)

@@ -5,6 +5,7 @@ import json
 
 from tests.support.site import Site
 from tests.support.slurm import wait_for
+from tests.support.web import fetch
 
 TOKEN = {
     "apiVersion": "slinky.slurm.net/v1beta1",
@@ -32,7 +33,10 @@ def test_a_user_who_exists_nowhere_runs_a_job_by_the_claims_of_a_token(site: Sit
     token = base64.b64decode(secret["data"]["SLURM_JWT"]).decode()
     job = submit(site, token, "#!/bin/sh\nid --user > /tmp/carol.txt\n")
     site.wait_for_job(job, "COMPLETED")
-    assert site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%U").strip() == "7003"
+    uid, node = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%U %N").split()
+    assert uid == "7003"
+    read = ("exec", f"slurm-worker-{node}", "--container=slurmd", "--", "cat", "/tmp/carol.txt")  # noqa: S108
+    assert site.kubectl(*read).strip() == "7003"
     site.kubectl("delete", "tokens.slinky.slurm.net", "carol")
 
 
@@ -43,7 +47,6 @@ def submit(site: Site, token: str, script: str) -> int:
     )
     job = {"name": "from-afar", "current_working_directory": "/tmp", "environment": ["PATH=/usr/bin:/bin"]}  # noqa: S108
     body = json.dumps({"script": script, "job": job})
-    headers = ("--header", f"X-SLURM-USER-TOKEN: {token}", "--header", "Content-Type: application/json")
+    headers = {"X-SLURM-USER-TOKEN": token, "Content-Type": "application/json"}
     url = f"http://{address}:6820/slurm/v0.0.44/job/submit"
-    answer = site.cluster.fabric_exec(["curl", "--silent", *headers, "--data", body, url]).stdout
-    return int(json.loads(answer)["job_id"])
+    return int(json.loads(fetch(site.cluster, url, headers=headers, body=body))["job_id"])

@@ -27,9 +27,10 @@ def test_users_see_their_own_records(site: Site) -> None:
     assert str(job) in site.ssh("alice", "sacct --allocations --noheader --format=jobid")
 
 
-def test_a_wrong_password_does_not_let_in(site: Site) -> None:
-    (site.scratch / "ask-mallory").write_text("#!/bin/sh\necho guess\n")
-    assert "in" not in site.ssh("mallory", "echo in", check=False)
+def test_neither_a_wrong_password_nor_an_unknown_name_lets_in(site: Site) -> None:
+    assert site.ssh("alice", "echo in").strip() == "in"
+    assert "Permission denied" in site.refusal("alice", password="guess")
+    assert "Permission denied" in site.refusal("mallory")
 
 
 def test_the_login_set_says_that_users_can_submit(site: Site) -> None:

@@ -5,14 +5,15 @@ from tests.support.slurm import wait_for
 
 POD = "slurm-worker-ssh-0"
 NODE = "ssh-0"
+NO_JOB = "you have no active jobs on this node"
 
 
 def test_ssh_lets_in_only_while_a_job_runs_there(site: Site) -> None:
-    assert "in" not in site.ssh("alice", "echo in", pod=POD, check=False)
+    wait_for("the word of pam_slurm_adopt", lambda: NO_JOB in site.refusal("alice", pod=POD), within=60)
     job = site.submit_as("alice", "sleep 600", "--partition=ssh", f"--nodelist={NODE}")
     site.wait_for_job(job, "RUNNING")
     wait_for("a way in", lambda: site.ssh("alice", "echo in", pod=POD, check=False).strip() == "in", within=60)
-    assert "in" not in site.ssh("bob", "echo in", pod=POD, check=False)
+    assert NO_JOB in site.refusal("bob", pod=POD)
     site.run("scancel", str(job))
     site.wait_for_job(job, "CANCELLED")
-    wait_for("the door to close", lambda: "in" not in site.ssh("alice", "echo in", pod=POD, check=False), within=60)
+    wait_for("the door to close", lambda: NO_JOB in site.refusal("alice", pod=POD), within=60)

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
@@ -237,10 +236,3 @@ def test_a_job_that_lost_its_worker_starts_again_soon_unless_the_user_decides_ot
     assert "requeue_delay" not in render({"requeueDelay": None})["Controller", "slurm"]["spec"]["extraConf"]
     own = render({"controller": {"extraConf": "SchedulerParameters=bf_interval=10\n"}})
     assert "requeue_delay" not in own["Controller", "slurm"]["spec"]["extraConf"]
-
-
-def test_every_documented_example_is_readable() -> None:
-    for path in (CHART.parents[1] / "examples").glob("*.yaml"):
-        for tree in yaml.safe_load_all(path.read_text()):
-            tree["metadata"].setdefault("namespace", "slurm")
-            decoded(msgspec.to_builtins(tree))

@@ -9,10 +9,10 @@ from kubeslurm.api.meta import Condition
 from kubeslurm.api.nodeset import Drain
 from kubeslurm.api.views import Taint
 from kubeslurm.build import names
-from kubeslurm.decide.drain import Hold, Overdue, change, clean, hold, host_reason, overdue, released
+from kubeslurm.decide.drain import Hold, Overdue, change, clean, hold, host_reason, overdue, refused, released
 from kubeslurm.decide.facts import Worker
 from kubeslurm.slurm.models import NodeUpdate
-from tests.support.workers import NOW, at, drained_by_us, host, worker
+from tests.support.workers import NOW, at, drained_by_us, host, slurm_node, worker
 
 OURS = "slurm-operator: Pod (slurm/gpu-1) is pending termination for scale-in"
 CORDONED = "slurm-operator: Node (host-1) was cordoned, Pod (slurm/gpu-1) must be cordoned"
@@ -63,7 +63,7 @@ def test_a_taint_that_the_worker_does_not_tolerate_holds_it() -> None:
 @pytest.mark.parametrize("key", ["not-ready", "unreachable", "memory-pressure", "unschedulable"])
 def test_a_kubelet_that_is_away_is_no_reason_to_drain(key: str) -> None:
     taints = (Taint(key=f"node.kubernetes.io/{key}", effect="NoSchedule"),)
-    assert host_reason(host("host-1", taints=taints), "slurm/gpu-1", (), ()) == ""
+    assert host_reason(host("host-1", taints=taints), "slurm/gpu-1", (), (), mirrored=False) == ""
 
 
 def test_a_users_own_cordon_of_the_pod_holds_until_the_user_lifts_it() -> None:
@@ -123,6 +123,11 @@ CHANGES: dict[str, tuple[Worker, Hold | None, NodeUpdate | None]] = {
         None,
         NodeUpdate.resume(),
     ),
+    "but not where an admin had set it down": (
+        worker(1, "DOWN", reason=f"slurm-operator: Pod is terminating (was: {ADMIN})"),
+        None,
+        None,
+    ),
     "a node that slurmctld took down for a reboot comes back": (
         worker(1, "DOWN", reason="Node unexpectedly rebooted"),
         None,
@@ -155,6 +160,25 @@ CHANGES: dict[str, tuple[Worker, Hold | None, NodeUpdate | None]] = {
 @pytest.mark.parametrize(("each", "wish", "update"), CHANGES.values(), ids=CHANGES)
 def test_what_slurm_is_told(each: Worker, wish: Hold | None, update: NodeUpdate | None) -> None:
     assert change(each, wish) == update
+
+
+REFUSALS = {
+    "gres/gpu count reported lower than configured (3 < 8)": True,
+    "Low socket*core*thread count, Low CPUs": True,
+    "Low socket*core count": True,
+    "Low CPUs": True,
+    "Low TmpDisk": True,
+    "Low RealMemory (reported:24105 < 100.00% of configured:32000)": True,
+    "gres/gpu 3 dead, RMA": False,
+    "Low RealMemory since DIMM 4 died": False,
+    "Low CPUs fan speed": False,
+    "Low on coolant": False,
+}
+
+
+@pytest.mark.parametrize(("reason", "slurms"), REFUSALS.items(), ids=REFUSALS)
+def test_only_slurms_own_sentences_count_as_a_refusal(reason: str, slurms: bool) -> None:
+    assert refused(slurm_node(1, "IDLE", "DRAIN", "INVALID_REG", reason=reason)) is slurms
 
 
 def test_our_cordon_is_forgotten_only_when_slurm_shows_no_drain_of_ours() -> None:

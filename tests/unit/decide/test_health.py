@@ -14,6 +14,14 @@ def test_an_admins_drain_outlives_the_pod() -> None:
     assert orphans([drained], set()).delete == ("gpu-1",)
 
 
+def test_what_an_admin_decided_outlives_the_pod_inside_a_reason_of_ours() -> None:
+    """The admin set the node down, a rollout drained it and took its pod away."""
+    for state in (("DOWN", "DRAIN"), ("DOWN",)):
+        down = slurm_node(1, *state, reason="slurm-operator: Pod (slurm/gpu-1) is pending (was: bad PSU)")
+        assert orphans([down], {"gpu-1"}).delete == ()
+        assert orphans([down], set()).delete == ("gpu-1",)
+
+
 def test_a_fenced_node_is_not_fenced_again() -> None:
     found = orphans([slurm_node(1, "DOWN", "COMPLETING")], set())
     assert (found.fence, found.delete) == ((), ())
@@ -98,6 +106,22 @@ def test_a_worker_whose_clock_is_ahead_does_not_make_its_job_look_older() -> Non
     found = verdict([job(1, 1)], started=ahead, noticed=NOW + timedelta(seconds=2))
     assert (found.lost, found.cleared) == ((), False)
     assert verdict([job(1, -60)], started=ahead, noticed=NOW + timedelta(seconds=2)).alone
+
+
+def test_no_job_is_lost_where_slurmd_was_not_noticed_in_time() -> None:
+    """Its clock was a minute ahead when it started, and it took a job at once; nobody looked for an hour."""
+    ahead, hour = NOW + timedelta(seconds=60), NOW + timedelta(hours=1)
+    assert verdict([job(1, 1)], started=ahead, noticed=hour).lost == ()
+    assert verdict([job(1, 1)], started=ahead, noticed=None).lost == ()
+    assert verdict([job(1, 120)], started=ahead, noticed=None).cleared
+
+
+def test_a_job_from_before_the_pod_is_lost_whenever_slurmd_was_noticed() -> None:
+    """The worker was replaced while the operator was away."""
+    ahead, hour = NOW + timedelta(seconds=60), NOW + timedelta(hours=1)
+    for noticed in (None, hour):
+        found = verdict([job(1, -60), job(2, 1)], started=ahead, noticed=noticed, created=NOW - timedelta(seconds=2))
+        assert [each.job_id for each in found.lost] == [1]
 
 
 def test_a_job_that_is_being_cleaned_up_is_left_to_slurmctld() -> None:

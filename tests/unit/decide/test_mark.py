@@ -15,6 +15,7 @@ MARK = names.SLURM_DRAIN
 OURS = Taint(key=MARK, effect="NoSchedule")
 THEIRS = Taint(key="repair", effect="NoSchedule")
 ANNOTATION = "/metadata/annotations/kubeslurm.dev~1slurm-drain"
+LOW = "Low RealMemory (reported:24105 < 100.00% of configured:32000)"
 TAINT_TREE = {"key": MARK, "effect": "NoSchedule"}
 
 FOREIGN: dict[str, tuple[tuple[str, ...], str, str]] = {
@@ -25,7 +26,7 @@ FOREIGN: dict[str, tuple[tuple[str, ...], str, str]] = {
     "a drain of ours": (("IDLE", "DRAIN"), "slurm-operator: Node (k1) was cordoned", ""),
     "a drain of ours over an admin's": (("DOWN", "DRAIN"), "slurm-operator: x (was: bad fan)", "bad fan"),
     "a node that does not answer": (("DOWN", "NOT_RESPONDING"), "Not responding", ""),
-    "a node that Slurm refuses": (("IDLE", "DRAIN", "INVALID_REG"), "Low RealMemory", ""),
+    "a node that Slurm refuses": (("IDLE", "DRAIN", "INVALID_REG"), LOW, ""),
     "a refused node that an admin drained": (("IDLE", "DRAIN", "INVALID_REG"), "bad GPU", "bad GPU"),
 }
 
@@ -72,7 +73,12 @@ OPERATIONS: dict[str, tuple[Node, bool, Mode, list[Tree]]] = {
         "Cordon",
         [{"op": "remove", "path": "/spec/unschedulable"}, {"op": "remove", "path": ANNOTATION}],
     ),
-    "a user's uncordon is not undone": (marked("Cordon"), True, "Cordon", []),
+    "a user's uncordon is not undone, and the next cordon is the user's": (
+        marked("Cordon"),
+        True,
+        "Cordon",
+        [{"op": "add", "path": ANNOTATION, "value": "Seen"}],
+    ),
     "and is forgotten with the drain": (marked("Cordon"), False, "Cordon", [{"op": "remove", "path": ANNOTATION}]),
     "a drain taints beside other taints": (
         host("k1", annotations={"other": "x"}, taints=(THEIRS,)),
@@ -125,8 +131,13 @@ def test_the_condition_carries_the_reason_and_goes_with_it() -> None:
     ],
 )
 def test_what_came_from_slurm_is_not_sent_back_to_it(node: Node) -> None:
-    assert host_reason(node, "slurm/gpu-1", (), {"SlurmDrain"}) == ""
+    assert host_reason(node, "slurm/gpu-1", (), {"SlurmDrain"}, mirrored=True) == ""
 
 
 def test_a_users_cordon_still_drains_while_slurm_drains_too() -> None:
-    assert host_reason(marked("Seen", unschedulable=True), "slurm/gpu-1", (), ()) != ""
+    assert host_reason(marked("Seen", unschedulable=True), "slurm/gpu-1", (), (), mirrored=True) != ""
+
+
+def test_a_mark_that_nobody_keeps_true_any_more_hides_no_cordon() -> None:
+    """The feature was switched off; whoever cordons the node now must be heard."""
+    assert host_reason(marked("Cordon", unschedulable=True), "slurm/gpu-1", (), (), mirrored=False) != ""

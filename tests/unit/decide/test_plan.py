@@ -7,12 +7,14 @@ import pytest
 
 from kubeslurm.api.nodeset import WorkerTemplate
 from kubeslurm.api.strategy import UpdateStrategy
+from kubeslurm.build import names
 from kubeslurm.build.identity import Slot
 from kubeslurm.decide.facts import PodInfo, Seen, Worker
 from kubeslurm.decide.plan import Plan, Policy, decide
 from kubeslurm.slurm.models import NodeUpdate
 from tests.support.workers import NOW, drained_by_us, host, nodeset, seen, slurm_node, slurmd, worker
 
+LOW = "Low RealMemory (reported:24105 < 100.00% of configured:32000)"
 DRAINED = "slurm-operator: Pod (slurm/gpu-1) is pending termination for scale-in"
 
 
@@ -146,6 +148,13 @@ def test_a_cordoned_node_drains_its_worker_and_removes_nothing() -> None:
     assert found.condemned == {}
 
 
+def test_a_cordon_that_mirrors_a_drain_is_told_to_slurm_only_when_nobody_mirrors() -> None:
+    mark = {names.SLURM_DRAIN: "Cordon"}
+    view = seen(worker(0, host=host("host-0", unschedulable=True, annotations=mark)))
+    assert plan(view, policy=Policy(mirrored=True), replicas=1).changes == {}
+    assert plan(view, policy=Policy(mirrored=False), replicas=1).changes["gpu-0"].state == ("DRAIN",)
+
+
 def test_updates_by_hand_wait_for_the_user() -> None:
     found = plan(seen(worker(0, revision="old")), replicas=1, updateStrategy=UpdateStrategy(type="OnDelete"))
     assert found.condemned == {}
@@ -189,7 +198,7 @@ def test_a_pinned_ordinal_returns_to_its_node() -> None:
 
 def test_a_worker_with_the_record_of_a_larger_predecessor_is_started_afresh() -> None:
     comment = PodInfo("slurm", "gpu-0", "host-0", "gpu", "uid-gpu", "earlier-pod").text
-    small = worker(0, "IDLE", "DRAIN", "INVALID_REG", reason="Low RealMemory", slurm={"comment": comment})
+    small = worker(0, "IDLE", "DRAIN", "INVALID_REG", reason=LOW, slurm={"comment": comment})
     assert plan(seen(small), replicas=1).condemned == {"gpu-0": "update"}
 
 
@@ -200,7 +209,7 @@ def test_a_refused_worker_that_an_admin_drained_waits_for_the_admin() -> None:
 
 
 def test_a_worker_that_promised_too_much_itself_is_left_for_the_user_to_correct() -> None:
-    own = worker(0, "IDLE", "DRAIN", "INVALID_REG", reason="Low RealMemory")
+    own = worker(0, "IDLE", "DRAIN", "INVALID_REG", reason=LOW)
     assert plan(seen(own), replicas=1).condemned == {}
 
 

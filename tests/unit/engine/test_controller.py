@@ -106,6 +106,16 @@ async def test_a_terminal_failure_waits_for_the_object_to_change() -> None:
     await task
 
 
+async def test_a_pass_that_only_rests_does_not_reset_the_back_off() -> None:
+    rest = Requeue(after=1, forgives=False)
+    script = Script(ValueError("boom"), rest, ValueError("boom"), rest, ValueError("boom"), None)
+    controller = Controller("resting", script)
+    controller.enqueue(A)
+    with structlog.testing.capture_logs():
+        await run(controller, 100)
+    assert script.gaps == [0.2, 1, 0.4, 1, 0.8]
+
+
 async def test_success_resets_the_back_off() -> None:
     script = Script(Retry(), Retry(), None, Retry(), None)
     controller = Controller("reset", script)

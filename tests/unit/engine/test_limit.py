@@ -1,5 +1,4 @@
 import asyncio
-import time
 
 import pytest
 from prometheus_client import REGISTRY
@@ -40,13 +39,21 @@ def test_a_key_reads_as_users_write_it() -> None:
         assert str(Key.parse(text)) == text
 
 
-async def test_a_blocked_loop_is_measured() -> None:
-    meter = StallMeter(period=0.01)
+@pytest.mark.looptime
+async def test_a_loop_that_was_blocked_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stalls() -> float:
+        return REGISTRY.get_sample_value("kubeslurm_loop_stall_seconds_count") or 0
+
+    loop = asyncio.get_running_loop()
+    meter = StallMeter(period=0.5)
+    before = stalls()
     task = asyncio.create_task(meter.run())
-    await asyncio.sleep(0.02)
-    before = REGISTRY.get_sample_value("kubeslurm_loop_stall_seconds_count") or 0
-    time.sleep(0.1)  # noqa: ASYNC251 (the very thing that is measured)
-    await asyncio.sleep(0.02)
+    await asyncio.sleep(1.7)
+    assert (meter.worst, stalls()) == (0, before)
+    # As if something had kept the loop busy: the look that was due at 2.0 comes at 2.2.
+    time = loop.time
+    monkeypatch.setattr(loop, "time", lambda: time() + 0.5)
+    await asyncio.sleep(0.5)
     task.cancel()
-    assert meter.worst > 0.05
-    assert (REGISTRY.get_sample_value("kubeslurm_loop_stall_seconds_count") or 0) > before
+    assert meter.worst == pytest.approx(0.2)
+    assert stalls() == before + 1

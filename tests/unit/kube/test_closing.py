@@ -30,7 +30,7 @@ def test_after_one_refusal_nothing_new_is_tried_for_a_while() -> None:
     with pytest.raises(Terminating, match="going") as refusal:
         closing.admit(CREATE)
     assert refusal.value.after == TERMINATING_PAUSE - 4
-    with pytest.raises(Terminating):
+    with pytest.raises(Terminating):  # even of an object that may be there
         closing.admit(request("apply", "namespaces/going/configmaps/a"))
     clock.now += TERMINATING_PAUSE
     closing.admit(CREATE)

@@ -177,9 +177,17 @@ async def test_a_lease_that_someone_else_touched_is_read_again_and_kept() -> Non
 
 async def test_a_candidate_waits_as_long_as_the_server_asks_it_to() -> None:
     server = FakeApiServer()
-    server.fail(429, times=3, Retry_After="20")
+    server.fail(429, times=3, Retry_After="12")
     async with replicas(server, "one") as (one,):
-        await asyncio.sleep(50)
+        await asyncio.sleep(30)
         assert len(server.requests) == 3
         await one.leader.acquired()
-        assert asyncio.get_running_loop().time() >= 60
+        assert asyncio.get_running_loop().time() >= 36
+
+
+async def test_a_candidate_waits_no_longer_than_a_lease_counts() -> None:
+    server = FakeApiServer()
+    server.fail(429, times=1, Retry_After="3600")
+    async with replicas(server, "one") as (one,):
+        await asyncio.sleep(16)
+        assert one.leader.is_leader

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from kubeslurm.operator import process
 from kubeslurm.operator.admission import Admission
 from kubeslurm.operator.rbac import watched
 from kubeslurm.operator.settings import OperatorSettings, SettingsError, WebhookSettings
-from kubeslurm.operator.wiring import Operator
+from kubeslurm.operator.wiring import Operator, parts
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ async def test_readiness_waits_for_every_kind_that_is_watched(kubeconfig: str) -
     operator = Operator(OperatorSettings(kubeconfig=kubeconfig, leader_elect=True))
     assert set(operator.manager.unsynced) == {kind.plural for kind in watched()}
     await operator.connection.close()
+
+
+@pytest.mark.parametrize("mode", ["", "Condition", "Taint", "Cordon"])
+def test_nodesets_know_whether_drains_are_mirrored_as_cordons(mode: str) -> None:
+    found = next(part.make for part in parts(OperatorSettings(slurm_drain_on_node=mode)) if part.name == "nodeset")
+    assert isinstance(found, partial)
+    assert found.keywords["mirrored"] is (mode == "Cordon")
 
 
 async def test_slurm_is_not_written_to_before_leadership_is_won(kubeconfig: str) -> None:

@@ -53,6 +53,21 @@ async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> Non
     await world.pass_accounting()
     assert "StoragePass=new\n" in conf(world)
     assert world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH] != before
+    assert "slurmdbd.conf changed" in (await world.said())["RestartNeeded"]
+
+
+async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first_change(world: People) -> None:
+    template = {"metadata": {"annotations": {names.SLURMDBD_CONF_HASH: "theirs"}}, "spec": {"containers": []}}
+    metadata = {"name": "a-accounting", "namespace": "ns"}
+    tree = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"template": template}}
+    await world.server.put(tree, "statefulsets")
+    await world.settle()
+    await world.pass_accounting()
+    await world.pass_accounting()
+    assert set(await world.said()) == {"Adopted"}
+    await world.make_accounting(slurmdbd={"image": "slurmdbd:2"})
+    await world.pass_accounting()
+    assert "another operator made them" in (await world.said())["RestartNeeded"]
 
 
 async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People) -> None:
@@ -64,9 +79,48 @@ async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People)
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
     assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
+    said = await world.said()
+    assert "wait for the end" in said["ConversionHeld"]
+    assert "RestartNeeded" not in said
     world.talking.said["a-accounting-0"] = CONVERTING + STARTED
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING
+    world.talking.logs_status = 500
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert "cannot be read" in (await world.said())["ConversionHeld"]
+    assert "cannot be read" in world.condition("Progressing", "accountings", "a")["message"]
+    world.talking.said["a-accounting-0"], world.talking.logs_status = "", 200
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_slurmdbd_that_has_been_ready_is_not_converting_any_more(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING  # the part of a long log that is read ends before the start
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True, container="first")
+    await world.pass_accounting()
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, container="second")
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True, container="second")
+    await world.pass_accounting()
+    after = world.annotations("statefulsets", "a-accounting")
+    assert after != before
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, container="second")
+    await password(world, "newer")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != after
 
 
 async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:
@@ -77,6 +131,7 @@ async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:
     for _ in range(3):
         await world.pass_accounting()
     assert world.writes == before
+    assert not await world.said()
 
 
 async def test_a_missing_password_is_said_and_starts_nothing(world: People) -> None:
@@ -117,6 +172,16 @@ async def test_a_complaint_about_settings_stays_until_slurmdbd_starts_anew(world
     assert wrong["reason"] == "DatabaseSettings"
     assert "innodb_snapshot_isolation=OFF" in wrong["message"]
     assert world.condition("Ready", "accountings", "a")["status"] == "True"
+
+
+async def test_settings_are_looked_at_again_when_the_log_could_not_be_read(world: People) -> None:
+    world.talking.said["a-accounting-0"] = SNAPSHOTS + STARTED
+    world.talking.logs_status = 500
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
+    await world.pass_accounting()
+    world.talking.logs_status = 200
+    await world.pass_accounting()
+    assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseSettings"
 
 
 async def test_an_external_slurmdbd_needs_nothing_here(world: People) -> None:

@@ -258,6 +258,13 @@ async def test_slurmrestd_waits_for_the_first_configuration_and_then_follows_it(
     await world.restapi.reconcile(key)
     await world.restapi.reconcile(key)
     assert world.writes <= before + 1
+    assert "RestartNeeded" not in await world.said()
+    live = world.find("configmaps", "c-config") or {}
+    conf = {"slurm.conf": live["data"]["slurm.conf"] + "SlurmctldPort=7777\n"}
+    await world.server.put(live | {"data": live["data"] | conf}, "configmaps")
+    await world.settle()
+    await world.restapi.reconcile(key)
+    assert "Deployment r-restapi" in (await world.said())["RestartNeeded"]
 
 
 async def test_all_ready_replicas_are_told_to_the_slurm_side(world: ControlPlane) -> None:

@@ -18,7 +18,7 @@ HOST = Key("", "host-0")
 
 @pytest.fixture
 async def world() -> World:
-    world = World(hosts=1)
+    world = World(hosts=1, mirrored=True)
     world.nodeset(replicas=1)
     await world.turn(4)
     return world
@@ -71,6 +71,19 @@ async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: Nod
 async def test_a_users_cordon_outlives_an_admins_drain(world: World, marker: NodeMarker) -> None:
     world.cordon("host-0")
     world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    world.slurm.resume("gpu-0")
+    await mirrored(world, marker)
+    assert node(world)["spec"]["unschedulable"] is True
+    assert world.slurm.records["gpu-0"].ours
+
+
+async def test_a_cordon_after_a_users_uncordon_is_the_users(world: World, marker: NodeMarker) -> None:
+    world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    world.cordon("host-0", False)
+    await mirrored(world, marker)
+    world.cordon("host-0")
     await mirrored(world, marker)
     world.slurm.resume("gpu-0")
     await mirrored(world, marker)

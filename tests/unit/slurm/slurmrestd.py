@@ -20,7 +20,14 @@ class FakeSession:
         self._handler = handler
 
     async def send(
-        self, method: str, url: str, *, params: Mapping[str, str], headers: Mapping[str, str], body: bytes
+        self,
+        method: str,
+        url: str,
+        *,
+        params: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: bytes,
+        changes: bool,
     ) -> Reply:
         try:
             sent = httpx2.Request(method, url, params=dict(params), headers=dict(headers), content=body or None)

@@ -84,15 +84,10 @@ def test_our_reasons_are_known_by_their_prefix() -> None:
     assert not node("IDLE", reason="disk is bad").ours
 
 
-def test_a_reboot_is_known_by_state_and_reason() -> None:
-    assert node("DOWN", reason="Node unexpectedly rebooted").rebooted
-    assert not node("IDLE", reason="Node unexpectedly rebooted").rebooted
-
-
 def test_updates_say_only_what_changes() -> None:
     assert msgspec.to_builtins(NodeUpdate.drain("x")) == {"state": ("DRAIN",), "reason": "slurm-operator: x"}
     assert msgspec.to_builtins(NodeUpdate.drain("slurm-operator: x"))["reason"] == "slurm-operator: x"
-    assert msgspec.to_builtins(NodeUpdate.undrain()) == {"state": ("UNDRAIN",), "reason": ""}
+    assert msgspec.to_builtins(NodeUpdate.resume()) == {"state": ("RESUME",)}
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,9 @@ from kubeslurm.local import buildah, images
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Tasks
+from tests.support.slurm import wait_for
 
-NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"), "up")))
+NAME = os.environ.get("KUBESLURM_E2E", "e2e") + "-up"
 CONTEXT = f"kubeslurm-{NAME}"
 RIVAL = {
     "apiVersion": "coordination.k8s.io/v1",
@@ -100,11 +101,21 @@ def lines_work(cluster: Cluster, said: str) -> set[str]:
     return found
 
 
-def test_up_ends_with_lines_for_login_and_records_that_work_when_pasted(own: Cluster) -> None:
+def workers(cluster: Cluster) -> int:
+    pods = ("get", "pods", "--namespace=slurm", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
+    return len(cluster.kubectl(*pods).split())
+
+
+def test_up_ends_with_lines_that_work_when_pasted(own: Cluster) -> None:
     said = up(own, "--name", NAME, "--nodes", "2")
     assert "Slurm is up after" in said
     lines_work(own, said)
     assert "Submitted batch job" in pasted(own, said, r"sbatch .*$")
+    assert "slurm-worker-worker" in pasted(own, said, r"get slurm$")
+    assert "scaled" in pasted(own, said, r"scale nodeset/\S+ --replicas=3$")
+    wait_for("a third worker", lambda: workers(own) == 3)
+    own.kubectl("scale", "nodeset/slurm-worker-worker", "--replicas=2", "--namespace=slurm")
+    wait_for("two workers again", lambda: workers(own) == 2)
 
 
 def test_a_second_up_changes_nothing_and_says_so(own: Cluster) -> None:

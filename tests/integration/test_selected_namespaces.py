@@ -1,0 +1,89 @@
+"""An operator for selected namespaces, with the roles that the chart gives it."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import yaml
+
+from kubeslurm.api.meta import Tree
+from kubeslurm.cli.helm import Release, rendered
+from kubeslurm.cli.releases import CHARTS
+from kubeslurm.local.cluster import Cluster
+from kubeslurm.operator.rbac import watched
+from tests.support.operator import DEADLINE, SMALL, account, running
+
+SELECTED, OTHER = "selected", "not-selected"
+
+
+async def test_selected_namespaces_need_no_more_than_roles_there_and_a_look_at_nodes(
+    definitions: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    async def kubectl(*args: str, stdin: str | None = None) -> str:
+        return await asyncio.to_thread(definitions.kubectl, *args, stdin=stdin)
+
+    rights, flags = chart(namespace)
+    assert everywhere(rights) == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}]
+    # What must be left alone is there first.
+    for place in (OTHER, SELECTED):
+        await kubectl("create", "namespace", place)
+        await kubectl("apply", f"--namespace={place}", "--filename=-", stdin=SMALL)
+    kubeconfig = await asyncio.to_thread(account, definitions, namespace, rights, tmp_path)
+
+    environment = {"KUBECONFIG": str(kubeconfig), "POD_NAMESPACE": namespace}
+    async with running(tmp_path / "log", flags, **environment) as replica, asyncio.timeout(2 * DEADLINE):
+        await replica.until_ready()
+        for made in ("poddisruptionbudget/slurm-workers-pdb-slurm", "secret/token-jwt-me"):
+            await kubectl("wait", "--for=create", "--timeout=60s", made, f"--namespace={SELECTED}")
+        while not all(await asyncio.to_thread(touched, definitions, SELECTED)):  # noqa: ASYNC110 (another process does it)
+            await asyncio.sleep(0.2)
+        scraped = await replica.get(replica.metrics, "/metrics")
+        assert not any(touched(definitions, OTHER))
+        await kubectl("delete", "--wait=true", "namespace", OTHER, SELECTED)
+    assert scraped is not None
+    assert "kubeslurm_api_requests_total" in scraped.text
+    assert 'code="403"' not in scraped.text
+
+    everything = {kind.plural for kind in watched()}
+    async with asyncio.timeout(DEADLINE):
+        # A watch is on record once it has ended.
+        while not everything <= asked(definitions, namespace, "watch").keys():  # noqa: ASYNC110 (another process)
+            await asyncio.sleep(0.2)
+    places = asked(definitions, namespace)
+    assert set().union(*places.values()) == {"", SELECTED, namespace}
+    assert [resource for resource, found in places.items() if "" in found] == ["nodes"]
+    assert [resource for resource, found in places.items() if namespace in found] == ["leases"]
+
+
+def chart(namespace: str) -> tuple[list[Tree], list[str]]:
+    """What the chart installs for the operator's account, and the flags that it starts the operator with."""
+    values = {"operator": {"namespaces": SELECTED}, "webhook": {"enabled": False}}
+    text = rendered(Release("slurm-operator", namespace, CHARTS / "slurm-operator", values))
+    trees = [tree for tree in yaml.safe_load_all(text) if tree]
+    (deployment,) = (tree for tree in trees if tree["kind"] == "Deployment")
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    return [tree for tree in trees if "Role" in tree["kind"] or tree["kind"] == "ServiceAccount"], container["args"]
+
+
+def everywhere(rights: list[Tree]) -> list[Tree]:
+    """The rules that hold in the whole cluster."""
+    return [rule for tree in rights if tree["kind"] == "ClusterRole" for rule in tree["rules"]]
+
+
+def touched(cluster: Cluster, namespace: str) -> list[bool]:
+    """Of each Slurm object: whether an operator has said anything about it, or holds it."""
+    found = json.loads(cluster.kubectl("get", "slurm", f"--namespace={namespace}", "--output=json"))["items"]
+    assert {each["kind"] for each in found} == {"Controller", "NodeSet", "Token"}
+    return ["conditions" in each.get("status", {}) or "finalizers" in each["metadata"] for each in found]
+
+
+def asked(cluster: Cluster, namespace: str, verb: str = "") -> dict[str, set[str]]:
+    """Where the operator's account asked for each resource, by the API server's own record."""
+    places: dict[str, set[str]] = {}
+    user = f"system:serviceaccount:{namespace}:slurm-operator"
+    for line in cluster.log("audit").read_text().splitlines():
+        entry = json.loads(line)
+        if entry["user"]["username"] == user and verb in ("", entry["verb"]):
+            target = entry["objectRef"]
+            places.setdefault(target["resource"], set()).add(target.get("namespace", ""))
+    return places

@@ -1,0 +1,27 @@
+"""HTTP as pods speak it: requests from inside the cluster's network."""
+
+import json
+import sys
+from collections.abc import Mapping
+
+from kubeslurm.local.cluster import Cluster
+
+# In a process of its own, as only a process as a whole can be in another network.
+SCRIPT = """
+import http.client, json, sys, urllib.parse
+url, headers, body = json.loads(sys.argv[1])
+server, path = urllib.parse.urlsplit(url)[1:3]
+connection = http.client.HTTPConnection(server, timeout=10)
+connection.request("POST" if body else "GET", path, body or None, headers)
+answer = connection.getresponse()
+sys.stdout.write(answer.read().decode())
+sys.exit(answer.status >= 400)
+"""
+
+
+def fetch(cluster: Cluster, url: str, *, headers: Mapping[str, str] | None = None, body: str = "") -> str:
+    """What a server in the cluster answers to GET, or to POST where there is a body."""
+    request = json.dumps((url, dict(headers or {}), body))
+    answer = cluster.fabric_exec([sys.executable, "-I", "-c", SCRIPT, request])
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return answer.stdout
