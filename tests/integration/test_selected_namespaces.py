@@ -39,7 +39,9 @@ async def test_selected_namespaces_need_no_more_than_roles_there_and_a_look_at_n
             await asyncio.sleep(0.2)
         scraped = await replica.get(replica.metrics, "/metrics")
         assert not any(touched(definitions, OTHER))
-        await kubectl("delete", "--wait=true", "namespace", OTHER, SELECTED)
+        # Before the namespace: with it the Role goes, and with the Role the right to let the objects go.
+        await kubectl("delete", "slurm", "--all", f"--namespace={SELECTED}", "--timeout=60s")
+        await kubectl("delete", "namespace", OTHER, SELECTED, "--timeout=60s")
     assert scraped is not None
     assert "kubeslurm_api_requests_total" in scraped.text
     assert 'code="403"' not in scraped.text

@@ -28,9 +28,8 @@ async def world() -> AsyncIterator[ControlPlane]:
     await made.stop()
 
 
-@pytest.fixture
-async def running(world: ControlPlane) -> ControlPlane:
-    """A cluster whose first configuration is live and proven."""
+async def started(world: ControlPlane) -> ControlPlane:
+    """A cluster whose first configuration is live and proven; no fixture, because there waits would be real ones."""
     await world.turn()
     await world.end_trial()
     await world.turn()
@@ -63,13 +62,15 @@ async def test_a_refused_first_configuration_is_explained_and_starts_nothing(wor
     assert "slurm.conf:30: JobSubmitPlugins: no plugin" in world.condition("Ready")["message"]
 
 
-async def test_a_quiet_cluster_is_not_written_at_all(running: ControlPlane) -> None:
+async def test_a_quiet_cluster_is_not_written_at_all(world: ControlPlane) -> None:
+    running = await started(world)
     before = running.writes
     await running.turn(5)
     assert running.writes == before
 
 
-async def test_a_change_is_tried_then_delivered_then_proven(running: ControlPlane) -> None:
+async def test_a_change_is_tried_then_delivered_then_proven(world: ControlPlane) -> None:
+    running = await started(world)
     old = running.status()["configHash"]
     await running.make_controller(extraConf="MaxJobCount=7")
     await running.turn()
@@ -85,7 +86,8 @@ async def test_a_change_is_tried_then_delivered_then_proven(running: ControlPlan
     assert "RestartNeeded" not in await running.said()
 
 
-async def test_a_reconfigure_that_came_too_early_is_repeated(running: ControlPlane) -> None:
+async def test_a_reconfigure_that_came_too_early_is_repeated(world: ControlPlane) -> None:
+    running = await started(world)
     await running.make_controller(extraConf="MaxJobCount=7")
     await running.turn()
     await running.end_trial()
@@ -98,7 +100,8 @@ async def test_a_reconfigure_that_came_too_early_is_repeated(running: ControlPla
     assert running.status()["configHash"] == running.status()["wantedConfigHash"]
 
 
-async def test_a_refused_change_leaves_the_live_one(running: ControlPlane) -> None:
+async def test_a_refused_change_leaves_the_live_one(world: ControlPlane) -> None:
+    running = await started(world)
     live = running.live_conf()
     await running.make_controller(extraConf=BAD)
     await running.turn()
@@ -110,7 +113,8 @@ async def test_a_refused_change_leaves_the_live_one(running: ControlPlane) -> No
     assert running.status()["configHash"] in running.condition("ConfigAccepted")["message"]
 
 
-async def test_a_refusal_is_remembered_by_the_next_operator_process(running: ControlPlane) -> None:
+async def test_a_refusal_is_remembered_by_the_next_operator_process(world: ControlPlane) -> None:
+    running = await started(world)
     await running.make_controller(extraConf=BAD)
     await running.turn()
     await running.end_trial(1, REFUSAL)
@@ -121,7 +125,8 @@ async def test_a_refusal_is_remembered_by_the_next_operator_process(running: Con
     assert running.condition("ConfigAccepted")["reason"] == "ConfigRefused"
 
 
-async def test_a_trial_that_could_not_run_is_repeated_not_held_against_the_configuration(running: ControlPlane) -> None:
+async def test_a_trial_that_could_not_run_is_repeated_not_held_against_the_configuration(world: ControlPlane) -> None:
+    running = await started(world)
     await running.make_controller(extraConf="MaxJobCount=7")
     await running.turn()
     first = running.trials()[0]["metadata"]["uid"]
@@ -132,7 +137,8 @@ async def test_a_trial_that_could_not_run_is_repeated_not_held_against_the_confi
     assert running.trials()[0]["metadata"]["uid"] != first
 
 
-async def test_an_edit_of_the_live_configmap_is_undone_and_never_delivered(running: ControlPlane) -> None:
+async def test_an_edit_of_the_live_configmap_is_undone_and_never_delivered(world: ControlPlane) -> None:
+    running = await started(world)
     live, count = running.live_conf(), running.slurm.reconfigured
     place = Address("configmaps", "ns", "c-config")
     await running.server.edit(place, {"data": {"slurm.conf": live + "NoSuchKey=1\n"}})
@@ -145,7 +151,8 @@ async def test_an_edit_of_the_live_configmap_is_undone_and_never_delivered(runni
     assert names.CONFIG_REFRESHED in pod["metadata"]["annotations"], "the kubelet is told to write the files anew"
 
 
-async def test_an_edit_is_undone_even_while_a_refused_change_waits(running: ControlPlane) -> None:
+async def test_an_edit_is_undone_even_while_a_refused_change_waits(world: ControlPlane) -> None:
+    running = await started(world)
     live = running.live_conf()
     await running.make_controller(extraConf=BAD)
     await running.turn()
@@ -157,7 +164,8 @@ async def test_an_edit_is_undone_even_while_a_refused_change_waits(running: Cont
     assert running.live_conf() == live
 
 
-async def test_a_new_pod_with_the_same_configuration_needs_no_reconfigure(running: ControlPlane) -> None:
+async def test_a_new_pod_with_the_same_configuration_needs_no_reconfigure(world: ControlPlane) -> None:
+    running = await started(world)
     count = running.slurm.reconfigured
     await running.server.remove("c-controller-0", "ns", "pods")
     await running.settle()
@@ -168,7 +176,8 @@ async def test_a_new_pod_with_the_same_configuration_needs_no_reconfigure(runnin
     assert running.condition("Progressing")["status"] == "False"
 
 
-async def test_a_setting_that_slurm_takes_only_at_its_start_changes_the_pod_template(running: ControlPlane) -> None:
+async def test_a_setting_that_slurm_takes_only_at_its_start_changes_the_pod_template(world: ControlPlane) -> None:
+    running = await started(world)
     before = running.find("statefulsets", "c-controller") or {}
     await running.make_controller(extraConf="SelectType=select/linear")
     await running.turn()
@@ -179,7 +188,8 @@ async def test_a_setting_that_slurm_takes_only_at_its_start_changes_the_pod_temp
     assert "Slurm takes SelectType only at its start" in (await running.said())["RestartNeeded"]
 
 
-async def test_a_missing_key_is_named_and_nothing_is_touched(running: ControlPlane) -> None:
+async def test_a_missing_key_is_named_and_nothing_is_touched(world: ControlPlane) -> None:
+    running = await started(world)
     await running.server.remove("keys", "ns", "secrets")
     await running.settle()
     await running.turn()
@@ -188,7 +198,8 @@ async def test_a_missing_key_is_named_and_nothing_is_touched(running: ControlPla
     assert running.find("statefulsets", "c-controller") is not None
 
 
-async def test_a_missing_configmap_is_named(running: ControlPlane) -> None:
+async def test_a_missing_configmap_is_named(world: ControlPlane) -> None:
+    running = await started(world)
     await running.make_controller(configFileRefs=[{"name": "files"}])
     await running.turn()
     assert running.condition("Degraded")["reason"] == "ConfigMapMissing"
@@ -200,7 +211,8 @@ async def test_a_missing_configmap_is_named(running: ControlPlane) -> None:
     assert found["data"]["gres.conf"] == "AutoDetect=off\n"
 
 
-async def test_a_missing_accounting_is_named_and_never_read_as_none_wanted(running: ControlPlane) -> None:
+async def test_a_missing_accounting_is_named_and_never_read_as_none_wanted(world: ControlPlane) -> None:
+    running = await started(world)
     live = running.live_conf()
     await running.make_controller(accountingRef={"name": "records"})
     await running.turn(2)
@@ -209,7 +221,8 @@ async def test_a_missing_accounting_is_named_and_never_read_as_none_wanted(runni
     assert not running.trials()
 
 
-async def test_deletion_waits_for_the_nodesets(running: ControlPlane) -> None:
+async def test_deletion_waits_for_the_nodesets(world: ControlPlane) -> None:
+    running = await started(world)
     spec = {"controllerRef": {"name": "c"}}
     await running.make("NodeSet", "n", "nodesets", spec=spec)
     await mark_deleted(running)
@@ -221,14 +234,16 @@ async def test_deletion_waits_for_the_nodesets(running: ControlPlane) -> None:
     assert running.find("controllers", "c") is None
 
 
-async def test_deletion_can_be_forced(running: ControlPlane) -> None:
+async def test_deletion_can_be_forced(world: ControlPlane) -> None:
+    running = await started(world)
     await running.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
     await mark_deleted(running, {names.FORCE_DELETE: "true"})
     await running.turn()
     assert running.find("controllers", "c") is None
 
 
-async def test_high_availability_is_accepted_and_reported_as_not_served(running: ControlPlane) -> None:
+async def test_high_availability_is_accepted_and_reported_as_not_served(world: ControlPlane) -> None:
+    running = await started(world)
     await running.make_controller(ha={"enabled": True, "backups": 1})
     await running.turn()
     assert running.condition("Degraded")["reason"] == "HighAvailabilityNotServed"
@@ -345,7 +360,8 @@ async def test_the_first_slurmctld_waits_for_its_database(world: ControlPlane) -
     assert world.find("statefulsets", "c-controller") is not None
 
 
-async def test_a_pod_on_a_node_that_is_gone_is_freed_and_one_on_a_silent_node_is_not(running: ControlPlane) -> None:
+async def test_a_pod_on_a_node_that_is_gone_is_freed_and_one_on_a_silent_node_is_not(world: ControlPlane) -> None:
+    running = await started(world)
     pod = running.find("pods", "c-controller-0") or {}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {}, "status": {}}
     await running.server.put(node, "nodes")
@@ -359,7 +375,8 @@ async def test_a_pod_on_a_node_that_is_gone_is_freed_and_one_on_a_silent_node_is
     assert running.find("pods", "c-controller-0") is None
 
 
-async def test_a_pod_on_a_node_that_is_out_of_service_is_freed(running: ControlPlane) -> None:
+async def test_a_pod_on_a_node_that_is_out_of_service_is_freed(world: ControlPlane) -> None:
+    running = await started(world)
     pod = running.find("pods", "c-controller-0") or {}
     taint = {"key": "node.kubernetes.io/out-of-service", "effect": "NoExecute"}
     node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"taints": [taint]}, "status": {}}
@@ -370,7 +387,8 @@ async def test_a_pod_on_a_node_that_is_out_of_service_is_freed(running: ControlP
     assert running.find("pods", "c-controller-0") is None
 
 
-async def test_one_worker_that_lags_behind_does_not_restart_all_others(running: ControlPlane) -> None:
+async def test_one_worker_that_lags_behind_does_not_restart_all_others(world: ControlPlane) -> None:
+    running = await started(world)
     running.slurm.nodes_now = (Node(name="w", state=("IDLE",), slurmd_start_time=Number(set=True, number=0)),)
     await running.make_controller(extraConf="MaxJobCount=7")
     await running.turn()

@@ -1,0 +1,127 @@
+"""Our images in an installation of Slinky's operator: with its accounts, flags, probes and certificate they work."""
+
+import json
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from kubeslurm.cli.product import Product
+from kubeslurm.local.cluster import Cluster
+from tests.support import installation
+from tests.support.installation import OPERATOR, WEBHOOK
+from tests.support.nodeset import Workers
+from tests.support.slurm import Slurm, wait_for
+
+NAMESPACE = "drop-in"
+CONTROLLER = "controllers.slinky.slurm.net"
+DAEMONS = "--selector=app.kubernetes.io/name in (slurmctld,slurmdbd,slurmrestd,slurmd,login)"
+CONFIGURATION = f"validatingwebhookconfiguration/{WEBHOOK}"
+UNUSABLE = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata: {name: refused, namespace: default}
+spec:
+  slurmKeyRef: {name: key, key: slurm.key}
+  jwtKeyRef: {name: key, key: jwt.key}
+  configFileRefs: [{name: not-there}]
+"""
+
+
+@contextmanager
+def ours_away(cluster: Cluster) -> Iterator[None]:
+    """Nobody at work where our chart is installed; its admission is as it was afterwards."""
+    admission = json.loads(cluster.kubectl("get", CONFIGURATION, "--output=json"))
+    del admission["metadata"]["resourceVersion"]
+    run_ours(cluster, 0)
+    wait_for("nobody of ours", lambda: not cluster.kubectl("get", "pods", "--namespace=slinky", "--output=name"))
+    try:
+        yield
+    finally:
+        cluster.kubectl("replace", "--filename=-", stdin=json.dumps(admission))
+        run_ours(cluster, 1)
+        ready(cluster, "slinky")
+        wait_for("our own admission", lambda: "create it first" in refusal(cluster))
+
+
+def run_ours(cluster: Cluster, count: int) -> None:
+    both = (f"deployment/{OPERATOR}", f"deployment/{WEBHOOK}")
+    cluster.kubectl("scale", "--namespace=slinky", f"--replicas={count}", *both)
+
+
+def ready(cluster: Cluster, namespace: str) -> None:
+    for part in (WEBHOOK, OPERATOR):
+        cluster.kubectl("rollout", "status", f"deployment/{part}", f"--namespace={namespace}", "--timeout=120s")
+
+
+@pytest.fixture
+def as_before(slurm: Slurm) -> Iterator[None]:
+    extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
+    yield
+    Workers(slurm).scale(2)
+    slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": extra}})
+    wait_for("the first configuration to be live again", slurm.config_is_live)
+    slurm.wait_until_idle(2)
+
+
+@pytest.fixture
+def installed(cluster: Cluster, product: Product, as_before: None) -> Iterator[Cluster]:
+    """Such an installation with our images, in the place of our own."""
+    objects, admission = installation.whole(NAMESPACE, product.tags)
+    with ours_away(cluster):
+        try:
+            cluster.kubectl("apply", "--filename=-", stdin=as_list(objects))
+            cluster.kubectl("replace", "--filename=-", stdin=json.dumps(admission))
+            yield cluster
+        finally:
+            # Who works there needs its rights until it has handed the Lease over.
+            options = (f"--namespace={NAMESPACE}", "--cascade=foreground", "--timeout=60s")
+            cluster.kubectl("delete", "deployment", "--all", *options)
+            cluster.kubectl("delete", "--ignore-not-found", "--timeout=60s", "--filename=-", stdin=as_list(objects))
+
+
+def as_list(objects: list[dict[str, Any]]) -> str:
+    return json.dumps({"apiVersion": "v1", "kind": "List", "items": objects})
+
+
+def refusal(cluster: Cluster) -> str:
+    """What is said to a Controller that names a missing ConfigMap."""
+    command = cluster.kubectl_command("create", "--dry-run=server", "--filename=-")
+    done = subprocess.run(command, input=UNUSABLE, capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode != 0
+    return done.stderr
+
+
+def forbidden(cluster: Cluster) -> list[str]:
+    """Requests of the operator that its account has no right to."""
+    chosen = f"--selector=app.kubernetes.io/name={OPERATOR}"
+    (pod,) = cluster.kubectl("get", "pods", f"--namespace={NAMESPACE}", "--output=name", chosen).split()
+    path = f"/api/v1/namespaces/{NAMESPACE}/pods/{pod.removeprefix('pod/')}:8080/proxy/metrics"
+    lines = [line for line in cluster.kubectl("get", "--raw", path).splitlines() if "api_requests_total{" in line]
+    assert lines
+    return [line for line in lines if 'code="403"' in line]
+
+
+def uids(slurm: Slurm) -> set[str]:
+    return {pod["metadata"]["uid"] for pod in slurm.get("pods", "", DAEMONS)["items"]}
+
+
+def test_our_images_do_the_work_in_an_installation_made_for_others(installed: Cluster, slurm: Slurm) -> None:
+    before, workers = uids(slurm), Workers(slurm)
+    ready(installed, NAMESPACE)
+    wait_for("the admission to refuse", lambda: "create it first" in refusal(installed))
+    # Admitted by the one, acted upon by the other.
+    extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
+    slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=3456"}})
+    wait_for("the change to be live", lambda: slurm.config("MaxJobCount") == "3456")
+    wait_for("the status to say so", slurm.config_is_live)
+    workers.scale(3)
+    workers.wait_until_idle(3)
+    assert before < uids(slurm)
+    workers.scale(2)
+    workers.wait_until_idle(2)
+    assert uids(slurm) == before
+    # Those rights do not reach to the logs of pods, which only make some messages more precise.
+    assert [line for line in forbidden(installed) if 'verb="log"' not in line] == []
