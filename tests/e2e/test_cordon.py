@@ -25,7 +25,7 @@ def kubectl(workers: Workers, *args: str, check: bool = True) -> str:
 
 def test_cordon_drains_and_uncordon_resumes(workers: Workers) -> None:
     host = node_of(workers.pod("worker-0"))
-    job = workers.run_job(6, "--nodelist=worker-0")
+    job = workers.run_job(20, "--nodelist=worker-0")
     kubectl(workers, "cordon", host)
     wait_for("the drain", lambda: workers.slurm.nodes().get("worker-0") == "draining")
     assert f"Node ({host}) was cordoned" in workers.reasons().get("worker-0", "")

@@ -44,7 +44,7 @@ def test_workers_follow_nodes(daemons: Workers, host: str) -> None:
     kubectl = slurm.cluster.kubectl
     kubectl("label", "node", host, f"{POOL}=daemon")
     wait_for("a worker named after the node", lambda: slurm.nodes().get(host) == "idle")
-    job = daemons.run_job(6, f"--nodelist={host}")
+    job = daemons.run_job(20, f"--nodelist={host}")
     kubectl("taint", "node", host, "repair=now:NoSchedule")
     wait_for("the drain", lambda: slurm.nodes().get(host) == "draining")
     kubectl("label", "node", host, f"{POOL}-")
@@ -62,6 +62,7 @@ def test_a_node_that_is_gone_does_not_hold_its_workers_name(daemons: Workers, ho
     kubectl("label", "node", host, f"{POOL}=daemon")
     wait_for("the worker", lambda: slurm.nodes().get(host) == "idle")
     before = daemons.uids()[host]
+    wait_for("Slurm to know whose node it is", lambda: before in slurm.run("scontrol", "show", "node", host))
     slurm.cluster.node(host).kill()
     kubectl("delete", "node", host, "--wait=true")
     wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes(), within=150)

@@ -33,7 +33,7 @@ def test_jobs_are_ended_after_the_deadline(workers: Workers, policy: str, end: t
 
 def test_without_a_policy_a_deadline_ends_nothing(workers: Workers) -> None:
     workers.change({"drain": {"policy": "Wait", "deadline": "1s"}})
-    job = workers.run_job(12, "--nodes=2")
+    job = workers.run_job(20, "--nodes=2")
     workers.scale(1)
     wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
     workers.unharmed(job)

@@ -24,7 +24,7 @@ def second(slurm: Slurm) -> Iterator[Workers]:
 
 @pytest.mark.parametrize("cascade", ["background", "foreground"])
 def test_a_busy_nodeset_waits_for_its_job(second: Workers, cascade: str) -> None:
-    job = second.run_job(6, "--nodelist=extra-0")
+    job = second.run_job(15, "--nodelist=extra-0")
     second.slurm.kubectl("delete", NODESET, "extra", f"--cascade={cascade}", "--wait=false")
     wait_for("the drain", lambda: second.slurm.nodes().get("extra-0") == "draining")
     assert second.pods()

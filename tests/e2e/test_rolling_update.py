@@ -38,7 +38,7 @@ def test_idle_workers_are_replaced_and_take_the_change(workers: Workers) -> None
 
 def test_a_busy_worker_is_drained_once_and_replaced_after_its_job(workers: Workers) -> None:
     before = workers.uids()
-    job = workers.run_job(10, "--nodelist=worker-1")
+    job = workers.run_job(20, "--nodelist=worker-1")
     update(workers)
     wait_for(
         "the idle one to be replaced", lambda: workers.uids().get("worker-0", before["worker-0"]) != before["worker-0"]
@@ -91,7 +91,7 @@ def test_on_delete_replaces_only_what_the_user_deletes(workers: Workers) -> None
 
 def test_an_operator_killed_in_the_middle_of_an_update_finishes_it(workers: Workers) -> None:
     before = workers.uids()
-    job = workers.run_job(10, "--nodelist=worker-1")
+    job = workers.run_job(20, "--nodelist=worker-1")
     update(workers)
     wait_for("the busy one to drain", lambda: workers.slurm.nodes().get("worker-1") == "draining", within=90)
     workers.kill_operator()

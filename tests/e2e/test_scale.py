@@ -45,7 +45,7 @@ def test_zero_three_one_three_and_no_ghost_is_left(workers: Workers) -> None:
 
 
 def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None:
-    job = workers.run_job(8, "--nodes=2")
+    job = workers.run_job(15, "--nodes=2")
     workers.scale(0)
     wait_for("both to be drained", lambda: all("drain" in state for state in workers.slurm.nodes().values()))
     assert set(workers.pods()) == {"worker-0", "worker-1"}
@@ -55,7 +55,7 @@ def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None
 
 
 def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
-    job = workers.run_job(6, "--nodelist=worker-1")
+    job = workers.run_job(15, "--nodelist=worker-1")
     wait_for("the pod to show the job", lambda: is_protected(workers.pod("worker-1")))
     workers.scale(1)
     wait_for("the idle worker to be gone", lambda: set(workers.pods()) == {"worker-1"})
@@ -64,7 +64,7 @@ def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
 
 def test_scaling_back_out_lets_a_draining_worker_live(workers: Workers) -> None:
     uids = workers.uids()
-    job = workers.run_job(8, "--nodes=2")
+    job = workers.run_job(15, "--nodes=2")
     workers.scale(1)
     wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
     workers.scale(2)
@@ -90,7 +90,7 @@ def test_nothing_is_removed_while_slurm_cannot_be_asked(workers: Workers) -> Non
 
 
 def test_an_operator_killed_in_the_middle_of_a_scale_in_goes_on_where_it_was(workers: Workers) -> None:
-    job = workers.run_job(12, "--nodes=2")
+    job = workers.run_job(20, "--nodes=2")
     workers.scale(1)
     wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
     chosen = next(node for node, state in workers.slurm.nodes().items() if state == "draining")

@@ -19,14 +19,14 @@ def requeued_once(workers: Workers, job: int) -> None:
 
 
 def test_a_pod_deleted_by_a_user(workers: Workers) -> None:
-    job = workers.run_job(6, "--nodes=2")
+    job = workers.run_job(10, "--nodes=2")
     workers.slurm.kubectl("delete", "pod", f"{workers.name}-1", "--wait=false")
     requeued_once(workers, job)
     workers.wait_until_idle(2)
 
 
 def test_a_pod_that_vanishes_without_a_word(workers: Workers) -> None:
-    job = workers.run_job(6, "--nodes=2")
+    job = workers.run_job(10, "--nodes=2")
     workers.slurm.kubectl("delete", "pod", f"{workers.name}-1", "--grace-period=0", "--force", "--wait=false")
     requeued_once(workers, job)
     workers.wait_until_idle(2)
@@ -42,7 +42,7 @@ def test_a_container_that_is_killed_under_a_job_on_two_nodes(workers: Workers) -
 
 
 def test_jobs_on_other_workers_never_notice(workers: Workers) -> None:
-    other = workers.run_job(12, "--nodelist=worker-0")
+    other = workers.run_job(20, "--nodelist=worker-0")
     lost = workers.run_job(3, "--nodelist=worker-1")
     workers.slurm.kubectl("delete", "pod", f"{workers.name}-1", "--grace-period=0", "--force", "--wait=false")
     wait_for("the lost job to be requeued", lambda: workers.fate(lost).restarts == 1)
@@ -56,7 +56,7 @@ def test_a_node_that_dies_and_returns(workers: Workers) -> None:
     cluster = workers.slurm.cluster
     slurmctld = node_of(workers.slurm.get("pod", "slurm-controller-0"))
     pod = next(pod for pod in workers.pods().values() if node_of(pod) != slurmctld)
-    job = workers.run_job(6, "--nodes=2")
+    job = workers.run_job(10, "--nodes=2")
     cluster.node(node_of(pod)).kill()
     cluster.node(node_of(pod)).start()
     wait_for("the job to be requeued", lambda: workers.fate(job).restarts >= 1, within=180)
