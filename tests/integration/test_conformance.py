@@ -27,16 +27,6 @@ def each_case(folder: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("case", cases(folder), ids=lambda case: case.name)
 
 
-@pytest.fixture(scope="module")
-def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    """The cluster with our CustomResourceDefinitions in force."""
-    file = tmp_path_factory.mktemp("crds") / "crds.yaml"
-    file.write_text("---\n".join(to_yaml(crd) for crd in crds().values()), encoding="utf-8")
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in crds()))
-    return cluster
-
-
 @pytest.fixture
 async def kube(definitions: Cluster, connection: Connection) -> Kube:
     client = Kube(connection, Caches(connection), manager="conformance")
