@@ -4,8 +4,7 @@ import base64
 import contextlib
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +22,7 @@ from kubeslurm.kube.errors import AlreadyExists, Invalid
 from kubeslurm.local import network
 from kubeslurm.local.cluster import Cluster
 from tests.conformance.manifests import Case, cases
+from tests.support.slurm import wait_for
 
 ROOT = Path(__file__).parents[2]
 HELM = Path(sys.executable).parent / "helm"
@@ -30,7 +30,6 @@ WHERE = "admission"
 NAME = "slurm-operator-webhook"
 CERTIFICATES = Key(WHERE, f"{NAME}-certificates")
 INSTALLED = {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", VALIDATING_WEBHOOKS.kind}
-DEADLINE = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -91,17 +90,10 @@ def process(cluster: Cluster, folder: Path) -> Iterator[None]:
     addresses = [f"--server-addr={network.FABRIC}:443", f"--health-addr={network.FABRIC}:18081"]
     with log.open("wb") as out, subprocess.Popen([*argv, *flags, *addresses], stderr=out) as started:
         try:
-            until(lambda: "certificate loaded" in log.read_text(), log.read_text)
+            wait_for("the certificate to be loaded", lambda: "certificate loaded" in log.read_text())
             yield
         finally:
             started.kill()
-
-
-def until(condition: Callable[[], bool], tell: Callable[[], str] = str) -> None:
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, tell()
-        time.sleep(0.2)
 
 
 @pytest.fixture
@@ -125,7 +117,10 @@ def test_a_deleted_certificate_is_back_trusted_and_in_use(webhook: Cluster) -> N
     before = authorities(webhook)
     assert before.startswith(b"-----BEGIN CERTIFICATE")
     webhook.kubectl("delete", "secret", CERTIFICATES.name, f"--namespace={WHERE}")
-    until(lambda: bool(held := authorities(webhook)) and held != before and trusted(webhook) == {held})
+    wait_for(
+        "a new authority that is trusted",
+        lambda: bool(held := authorities(webhook)) and held != before and trusted(webhook) == {held},
+    )
     assert before.split(b"-----END")[0] in authorities(webhook), "what other replicas still serve is trusted no more"
     manifest = yaml.safe_dump(
         next(case for case in cases("invalid-webhook") if "missing" in case.name).objects(WHERE)[0]
