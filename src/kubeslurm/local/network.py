@@ -23,16 +23,29 @@ def pod_cidr(index: int) -> str:
     return f"10.244.{index}.0/24"
 
 
+def hardware_address(index: int) -> str:
+    """A fixed address, as a real machine has; 0 is the bridge, which would change its own when a node leaves.
+
+    Neighbours that remember an address of the past talk to nobody for most of a minute.
+    """
+    return f"02:00:0a:fa:{index >> 8:02x}:{index & 0xFF:02x}"
+
+
 def fabric_commands() -> list[str]:
     """`ip -batch` lines for the namespace that holds the bridge."""
-    return ["link set lo up", "link add br0 type bridge", f"addr add {FABRIC}/16 dev br0", "link set br0 up"]
+    return [
+        "link set lo up",
+        f"link add br0 address {hardware_address(0)} type bridge",
+        f"addr add {FABRIC}/16 dev br0",
+        "link set br0 up",
+    ]
 
 
 def node_commands(index: int, others: Iterable[int], fabric: int) -> list[str]:
     """Lines in the node's own namespace; `fabric` is a file descriptor of the one with the bridge."""
     return [
         "link set lo up",
-        f"link add eth0 type veth peer name veth{index} netns /proc/self/fd/{fabric}",
+        f"link add eth0 address {hardware_address(index)} type veth peer name veth{index} netns /proc/self/fd/{fabric}",
         f"addr add {node_address(index)}/16 dev eth0",
         "link set eth0 up",
         f"route add default via {FABRIC}",
