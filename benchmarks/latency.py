@@ -85,11 +85,13 @@ def main() -> None:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--idle", type=float, default=300.0, help="seconds to watch the operator do nothing")
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS)
+    parser.add_argument("--runs", type=int, default=5, help="how often each act is measured; %(default)s")
+    parser.add_argument(
+        "--idle", type=float, default=300.0, help="seconds to watch the operator do nothing; %(default)g"
+    )
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="these parts; all")
     parser.add_argument("--on", metavar="NAME", help="a running cluster of `kubeslurm up` with two workers")
-    parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
     return parser.parse_args()
 
 

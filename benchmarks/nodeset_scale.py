@@ -75,14 +75,36 @@ class Row(msgspec.Struct, frozen=True):
     unit: str
 
 
+class Results(msgspec.Struct):
+    """What is known so far: a run that ends early tells of the phases it has been through."""
+
+    workers: int
+    figures: dict[str, Figures] = msgspec.field(default_factory=dict)
+    latencies: dict[str, float] = msgspec.field(default_factory=dict)
+    memory: float = 0.0  # the operator's peak, in MB
+
+    def rows(self) -> list[Row]:
+        found = []
+        for name, each in self.figures.items():
+            found += [
+                Row(f"{name}_s", round(each.seconds, 2), "s"),
+                Row(f"{name}_cpu_s", round(each.cpu, 2), "s"),
+                Row(f"{name}_writes", each.writes, "requests"),
+                Row(f"{name}_pod_writes", each.pod_writes, "requests"),
+                Row(f"{name}_requests", each.requests, "requests"),
+                Row(f"{name}_slurm_rpcs", each.slurm, "calls"),
+            ]
+        found += [Row(f"{name}_p95_s", round(value, 2), "s") for name, value in self.latencies.items()]
+        return [*found, Row("peak_rss_mb", round(self.memory), "MB")]
+
+
 class Bench:
     """All phases, in an order in which each starts from the state that the last one left."""
 
-    def __init__(self, stage: Stage, workers: int) -> None:
+    def __init__(self, stage: Stage, results: Results) -> None:
         self.stage = stage
-        self.workers = workers
-        self.figures: dict[str, Figures] = {}
-        self.latencies: dict[str, float] = {}
+        self.results = results
+        self.workers = results.workers
 
     async def run(self) -> None:
         stage, some = self.stage, max(self.workers // 10, 1)
@@ -110,7 +132,7 @@ class Bench:
         await act()
         seconds = time.monotonic() - start
         after, calls_after = await asyncio.to_thread(self.usage)
-        self.figures[name] = figures = Figures(
+        self.results.figures[name] = figures = Figures(
             seconds=seconds,
             cpu=after.cpu - before.cpu,
             writes=after.writes - before.writes,
@@ -118,7 +140,8 @@ class Bench:
             requests=after.requests - before.requests,
             slurm=calls_after - calls,
         )
-        print(f"{name}: {figures}, peak {self.stage.ground.peak_memory():.0f} MB", flush=True)
+        self.results.memory = self.stage.ground.peak_memory()
+        print(f"{name}: {figures}, peak {self.results.memory:.0f} MB", flush=True)
 
     async def scale(self, replicas: int) -> None:
         await self.stage.change({"replicas": replicas})
@@ -146,13 +169,13 @@ class Bench:
         await self.stage.until(
             "the rolling update",
             lambda: self.stage.updated == workers and len(self.stage.shown("Idle")) == workers,
-            within=1800,
+            within=1800 + workers,
         )
 
     def latency(self, phase: str, seconds: Iterable[float]) -> None:
         """From the act on one node to its effect on the other side, for the slowest but one in twenty."""
         ordered = sorted(seconds)
-        self.latencies[phase] = ordered[-1] if len(ordered) < 2 else statistics.quantiles(ordered, n=20)[-1]
+        self.results.latencies[phase] = ordered[-1] if len(ordered) < 2 else statistics.quantiles(ordered, n=20)[-1]
 
     def usage(self) -> tuple[Usage, int]:
         return self.stage.ground.usage(), self.stage.slurm.calls()
@@ -164,33 +187,19 @@ class Bench:
             last = writes
             await asyncio.sleep(3)
 
-    def rows(self) -> list[Row]:
-        found = []
-        for name, each in self.figures.items():
-            found += [
-                Row(f"{name}_s", round(each.seconds, 2), "s"),
-                Row(f"{name}_cpu_s", round(each.cpu, 2), "s"),
-                Row(f"{name}_writes", each.writes, "requests"),
-                Row(f"{name}_pod_writes", each.pod_writes, "requests"),
-                Row(f"{name}_requests", each.requests, "requests"),
-                Row(f"{name}_slurm_rpcs", each.slurm, "calls"),
-            ]
-        found += [Row(f"{name}_p95_s", round(value, 2), "s") for name, value in self.latencies.items()]
-        return [*found, Row("peak_rss_mb", round(self.stage.ground.peak_memory()), "MB")]
 
-
-def show(bench: Bench) -> None:
-    table = Table(title=f"{bench.workers} workers (in brackets: slurm-operator 1.2.1 with 1,000)")
+def show(results: Results) -> None:
+    table = Table(title=f"{results.workers} workers (in brackets: slurm-operator 1.2.1 with 1,000)")
     columns = ("seconds", "p95 of one node", "operator CPU s", "writes", "to pods", "API requests", "Slurm calls")
     table.add_column("phase")
     for column in columns:
         table.add_column(column, justify="right")
-    for phase, figures in bench.figures.items():
+    for phase, figures in results.figures.items():
         theirs = REFERENCE[phase]
         table.add_row(
             phase,
             f"{figures.seconds:.1f} ({theirs.seconds:.0f})",
-            f"{bench.latencies[phase]:.2f}" if phase in bench.latencies else "",
+            f"{results.latencies[phase]:.2f}" if phase in results.latencies else "",
             f"{figures.cpu:.2f} ({theirs.cpu:.1f})",
             f"{figures.writes}",
             f"{figures.pod_writes} ({theirs.pod_writes})",
@@ -199,16 +208,13 @@ def show(bench: Bench) -> None:
         )
     console = Console(width=140)
     console.print(table)
-    console.print(f"peak memory of the operator: {bench.stage.ground.peak_memory():.0f} MB ({REFERENCE_MEMORY})")
+    console.print(f"peak memory of the operator: {results.memory:.0f} MB ({REFERENCE_MEMORY})")
 
 
-async def measure(ground: Ground, workers: int) -> list[Row]:
+async def measure(ground: Ground, results: Results) -> None:
     stage = Stage(ground)
     async with stage.opened():
-        bench = Bench(stage, workers)
-        await bench.run()
-        show(bench)
-        return bench.rows()
+        await Bench(stage, results).run()
 
 
 def main() -> None:
@@ -219,14 +225,16 @@ def main() -> None:
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
-    ground = Ground(NAME, options.workers)
+    ground, results = Ground(NAME, options.workers), Results(options.workers)
     try:
         ground.up()
-        rows = asyncio.run(measure(ground, options.workers))
+        asyncio.run(measure(ground, results))
     finally:
         ground.down(keep=options.keep)
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+        if results.figures:
+            show(results)
+            if options.json:
+                options.json.write_bytes(msgspec.json.format(msgspec.json.encode(results.rows()), indent=2))
 
 
 if __name__ == "__main__":

@@ -50,7 +50,9 @@ class Ground:
         """Starts everything but the NodeSet's pods."""
         with Progress() as progress:
             tags = _slurm_images(progress)
-            self.cluster.up(nodespec.nodes(1, []), fake_nodes=self.workers, progress=progress, timeout=600)
+            self.cluster.up(
+                nodespec.nodes(1, []), fake_nodes=self.workers, progress=progress, timeout=600 + self.workers
+            )
             recipes.push(tags, self.cluster)
             access = access_to(self.cluster)
             helm.install(access, releases.crds())
@@ -76,7 +78,8 @@ class Ground:
         return self._asked(f"http://{HEALTH}/readyz") != ""
 
     def usage(self) -> Usage:
-        text = self._asked(f"http://{METRICS}/metrics")
+        while not (text := self._asked(f"http://{METRICS}/metrics")):
+            assert self.pid  # it is alive, and merely has no time for an answer
         found = [(dict(_LABEL.findall(labels)), int(float(count))) for labels, count in _REQUEST.findall(text)]
         asked = [(labels, count) for labels, count in found if labels["verb"] != "watch"]
         writes = [(labels, count) for labels, count in asked if labels["verb"] not in READS]

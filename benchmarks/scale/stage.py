@@ -19,6 +19,7 @@ from kubeslurm.kube.connection import Connection, connect
 
 TICK = 0.1
 TURN = 0.5  # seconds between two looks for workers that have to register
+PATIENCE = 900.0  # seconds for whatever takes as long as there are workers, and a second more for each of them
 STATE = "SlurmNodeState"
 
 
@@ -53,7 +54,8 @@ class Stage:
             await asyncio.gather(*tasks, return_exceptions=True)
             await self.connection.close()
 
-    async def until(self, what: str, done: Callable[[], bool], *, within: float = 900.0) -> None:
+    async def until(self, what: str, done: Callable[[], bool], *, within: float = 0.0) -> None:
+        within = within or PATIENCE + self.ground.workers
         end = time.monotonic() + within
         while not done():
             assert time.monotonic() < end, f"gave up waiting for {what} after {within:.0f} s"

@@ -85,6 +85,23 @@ def test_a_bad_file_in_a_referenced_configmap_is_refused_too(slurm: Slurm) -> No
     wait_for("the refusal to end", lambda: refusal(slurm) is None)
 
 
+def test_a_topology_that_is_taken_away_is_given_up(slurm: Slurm) -> None:
+    def change_to(text: str | None) -> None:
+        slurm.patch("configmap", "slurm-config-extra", {"data": {"topology.yaml": text}})
+
+    def has_switch() -> bool | None:
+        answers = slurm.config("ClusterName")
+        return "SwitchName=row" in slurm.run("scontrol", "show", "topology", check=False) if answers else None
+
+    try:
+        change_to("- topology: rows\n  cluster_default: true\n  tree:\n    switches:\n    - switch: row\n")
+        wait_for("the switch", has_switch)
+    finally:
+        change_to(None)
+    wait_for("the switch to be gone", lambda: has_switch() is False)
+    slurm.wait_until_idle(2)
+
+
 def test_an_edit_of_the_mounted_configmap_is_repaired(slurm: Slurm) -> None:
     good = slurm.get("configmap", "slurm-config")["data"]["slurm.conf"]
     slurm.patch("configmap", "slurm-config", {"data": {"slurm.conf": good + "NoSuchKey=1\n"}})

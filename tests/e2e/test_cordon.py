@@ -35,6 +35,19 @@ def test_cordon_drains_and_uncordon_resumes(workers: Workers) -> None:
     workers.wait_until_idle(2)
 
 
+def test_a_cordon_made_while_slurm_cannot_be_told_reaches_it_later(workers: Workers) -> None:
+    host = node_of(workers.pod("worker-0"))
+    job = workers.run_job(25, "--nodelist=worker-0")
+    with workers.without_slurmrestd():
+        kubectl(workers, "cordon", host)
+        wait_for("the cordon to be seen", lambda: _is_cordoned(workers.pod("worker-0")))
+        assert not workers.slurm.nodes()["worker-0"].startswith("drain")
+    wait_for("the drain", lambda: workers.slurm.nodes().get("worker-0", "").startswith("drain"))
+    workers.unharmed(job)
+    kubectl(workers, "uncordon", host)
+    workers.wait_until_idle(2)
+
+
 def test_the_reason_on_the_node_reaches_slurm(workers: Workers) -> None:
     host = node_of(workers.pod("worker-0"))
     kubectl(workers, "annotate", "node", host, "nodeset.slinky.slurm.net/node-cordon-reason=new fan on Monday")

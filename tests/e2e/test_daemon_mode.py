@@ -62,7 +62,8 @@ def test_a_node_that_is_gone_does_not_hold_its_workers_name(daemons: Workers, ho
     kubectl("label", "node", host, f"{POOL}=daemon")
     wait_for("the worker", lambda: slurm.nodes().get(host) == "idle")
     before = daemons.uids()[host]
-    wait_for("Slurm to know whose node it is", lambda: before in slurm.run("scontrol", "show", "node", host))
+    owner = slurm.get(NODESET, "daemons")["metadata"]["uid"]
+    assert f"Extra=nodeset:{owner}" in slurm.run("scontrol", "show", "node", host)
     slurm.cluster.node(host).kill()
     kubectl("delete", "node", host, "--wait=true")
     wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes(), within=150)

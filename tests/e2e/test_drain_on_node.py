@@ -1,7 +1,7 @@
 """On request, a drain made in Slurm shows on the Kubernetes node, and neither side undoes what the other decided."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
@@ -14,23 +14,49 @@ from tests.support.slurm import Slurm, wait_for
 MARK = "kubeslurm.dev/slurm-drain"
 
 
+class Operator:
+    """The operator, told how to show drains; started anew only when that changes."""
+
+    def __init__(self, product: Product) -> None:
+        self.product = product
+        self.shows_as = ""
+
+    def show_as(self, mode: str) -> None:
+        if mode != self.shows_as:
+            usual = releases.operator(self.product.tags)
+            values = usual.values | {"slurmDrainOnNode": mode}
+            helm.install(self.product.access, msgspec.structs.replace(usual, values=values), wait=True)
+            self.shows_as = mode
+
+
+@pytest.fixture(scope="module")
+def operator(product: Product) -> Iterator[Operator]:
+    told = Operator(product)
+    yield told
+    told.show_as("")
+
+
 @pytest.fixture
-def workers(product: Product, slurm: Slurm) -> Iterator[Workers]:
-    """An operator that cordons what an admin drained."""
-    usual = releases.operator(product.tags)
-    values = usual.values | {"slurmDrainOnNode": "Cordon"}
-    helm.install(product.access, msgspec.structs.replace(usual, values=values), wait=True)
+def workers(slurm: Slurm) -> Iterator[Workers]:
     yield Workers(slurm)
-    for host in slurm.cluster.kubectl("get", "nodes", "--output=name").split():
-        slurm.cluster.kubectl("uncordon", host)
-    helm.install(product.access, usual, wait=True)
+    slurm.run("scontrol", "update", "nodename=worker-0", "state=resume", check=False)
+    slurm.cluster.kubectl("uncordon", *slurm.cluster.kubectl("get", "nodes", "--output=name").split())
+    slurm.cluster.kubectl("taint", "nodes", "--all", f"{MARK}-", check=False)
 
 
-def shown(workers: Workers, host: str) -> tuple[bool, str]:
-    """Whether the node is cordoned, and what its condition says."""
+class Shown(NamedTuple):
+    """What a Kubernetes node shows of a drain in Slurm."""
+
+    said: str = ""
+    tainted: bool = False
+    cordoned: bool = False
+
+
+def shown(workers: Workers, host: str) -> Shown:
     tree: dict[str, Any] = workers.slurm.get("node", host)
     said = (each["message"] for each in tree["status"]["conditions"] if each["type"] == "SlurmDrain")
-    return tree["spec"].get("unschedulable", False), next(said, "")
+    taints = {(each["key"], each["effect"]) for each in tree["spec"].get("taints", [])}
+    return Shown(next(said, ""), (MARK, "NoSchedule") in taints, tree["spec"].get("unschedulable", False))
 
 
 def mark(workers: Workers, host: str) -> str | None:
@@ -42,20 +68,47 @@ def scontrol(workers: Workers, *update: str) -> None:
     workers.slurm.run("scontrol", "update", "nodename=worker-0", *update)
 
 
-def test_an_admins_drain_cordons_the_node_until_the_admin_resumes(workers: Workers) -> None:
+def test_a_taint_shows_a_drain_until_a_user_removes_it_or_a_cordon_takes_its_place(
+    operator: Operator, workers: Workers
+) -> None:
+    operator.show_as("Taint")
+    host, pod = node_of(workers.pod("worker-0")), workers.uid("worker-0")
+    scontrol(workers, "state=drain", "reason=bad disk")
+    wait_for("the taint", lambda: shown(workers, host) == Shown("worker-0: bad disk", tainted=True))
+    assert mark(workers, host) == "Taint"
+    # A user's removal holds although the drain in Slurm goes on; the next drain is another one.
+    workers.slurm.cluster.kubectl("taint", "node", host, f"{MARK}-")
+    scontrol(workers, "state=drain", "reason=still bad")
+    wait_for("the new reason", lambda: shown(workers, host) == Shown("worker-0: still bad"))
+    scontrol(workers, "state=resume")
+    wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
+    scontrol(workers, "state=drain", "reason=bad again")
+    wait_for("the taint", lambda: shown(workers, host) == Shown("worker-0: bad again", tainted=True))
+    operator.show_as("Cordon")
+    wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad again", cordoned=True))
+    # Neither way drains a second time in Slurm, nor drives the worker away.
+    assert workers.reasons().get("worker-0", "") == "bad again"
+    assert workers.uid("worker-0") == pod
+    scontrol(workers, "state=resume")
+    wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
+    workers.wait_until_idle(2)
+
+
+def test_an_admins_drain_cordons_the_node_until_the_admin_resumes(operator: Operator, workers: Workers) -> None:
+    operator.show_as("Cordon")
     host = node_of(workers.pod("worker-0"))
     scontrol(workers, "state=drain", "reason=bad fan")
-    wait_for("the cordon", lambda: shown(workers, host) == (True, "worker-0: bad fan"))
+    wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad fan", cordoned=True))
     assert workers.reasons().get("worker-0", "") == "bad fan"
     scontrol(workers, "state=resume")
-    wait_for("the node to be itself again", lambda: shown(workers, host) == (False, ""))
+    wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
     workers.wait_until_idle(2)
     # A user's uncordon is respected although the drain in Slurm goes on.
     scontrol(workers, "state=drain", "reason=bad fan again")
-    wait_for("the cordon", lambda: shown(workers, host)[0])
+    wait_for("the cordon", lambda: shown(workers, host).cordoned)
     workers.slurm.cluster.kubectl("uncordon", host)
     scontrol(workers, "state=drain", "reason=still bad")
-    wait_for("the new reason", lambda: shown(workers, host) == (False, "worker-0: still bad"))
+    wait_for("the new reason", lambda: shown(workers, host) == Shown("worker-0: still bad"))
     # A user's cordon outlives the admin's drain, and is what Slurm is told then.
     workers.slurm.cluster.kubectl("cordon", host)
     workers.slurm.cluster.kubectl("annotate", "node", host, f"{MARK}-")
@@ -64,6 +117,22 @@ def test_an_admins_drain_cordons_the_node_until_the_admin_resumes(workers: Worke
     wait_for(
         "the user's cordon to drain", lambda: f"Node ({host}) was cordoned" in workers.reasons().get("worker-0", "")
     )
-    assert shown(workers, host) == (True, "")
+    assert shown(workers, host) == Shown(cordoned=True)
     workers.slurm.cluster.kubectl("uncordon", host)
+    workers.wait_until_idle(2)
+
+
+def test_as_a_condition_a_drain_is_only_said_and_an_earlier_cordon_for_it_is_undone(
+    operator: Operator, workers: Workers
+) -> None:
+    operator.show_as("Cordon")
+    host = node_of(workers.pod("worker-0"))
+    scontrol(workers, "state=drain", "reason=bad cable")
+    wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad cable", cordoned=True))
+    operator.show_as("Condition")
+    wait_for("the condition alone", lambda: shown(workers, host) == Shown("worker-0: bad cable"))
+    assert mark(workers, host) is None
+    assert workers.reasons().get("worker-0", "") == "bad cable"
+    scontrol(workers, "state=resume")
+    wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
     workers.wait_until_idle(2)

@@ -1,6 +1,8 @@
 """Requests and streams over real sockets: credentials, broken connections, silence."""
 
 import asyncio
+import os
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -194,6 +196,37 @@ async def test_a_stream_that_breaks_off_is_an_error() -> None:
     async with line(handler) as wire:
         with pytest.raises(WireError):
             await follow(wire, [])
+
+
+def socket_at(name: tuple[str, int]) -> socket.socket:
+    """A second handle on this process's own socket of that name."""
+    for entry in os.listdir("/proc/self/fd"):
+        try:
+            found = socket.socket(fileno=os.dup(int(entry)))
+        except OSError:  # no socket, or closed meanwhile
+            continue
+        if found.family == socket.AF_INET and found.getsockname() == name:
+            return found
+        found.close()
+    raise LookupError(name)
+
+
+async def test_a_peer_that_vanishes_without_a_word_is_noticed_by_the_system_within_35_seconds() -> None:
+    peers: list[tuple[str, int]] = []
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        peers.append(request.transport.get_extra_info("peername"))
+        return web.Response()
+
+    tcp = socket.IPPROTO_TCP
+    async with line(handler) as wire, wire.ask(WATCH, timeout=5, silence=60):
+        ours = socket_at(peers[0])
+        assert ours.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) == 1
+        idle, interval = ours.getsockopt(tcp, socket.TCP_KEEPIDLE), ours.getsockopt(tcp, socket.TCP_KEEPINTVL)
+        assert idle + interval * ours.getsockopt(tcp, socket.TCP_KEEPCNT) == 35
+        assert ours.getsockopt(tcp, socket.TCP_USER_TIMEOUT) == 35_000
+        ours.close()
 
 
 async def test_a_server_that_is_not_there_is_an_error() -> None:

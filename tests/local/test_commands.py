@@ -44,7 +44,6 @@ def local(*args: str) -> Result:
         (["image", "push", "localhost/x:1", "--name", "nobody"], "is not running"),
         (["image", "build", "nothing"], "There is no "),
         (["image", "build", "x", "--containerfile", "/nowhere/File"], "There is no /nowhere/File."),
-        (["image", "build", "testbox", "--arg", "WORD"], "'WORD' is no build argument."),
     ],
 )
 def test_mistakes_get_one_clear_sentence(args: list[str], said: str) -> None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 
 import hypothesis.strategies as st
-from hypothesis import given
+from hypothesis import given, settings
 
 from kubeslurm.kube.stream import batches
 
@@ -25,6 +25,7 @@ async def lines_of(parts: list[bytes]) -> list[bytes]:
     return [line async for lines in batches(source()) for line in lines]
 
 
+@settings(deadline=None)
 @given(lines=st.lists(st.binary(max_size=20).map(lambda raw: raw.replace(b"\n", b"")), max_size=10), data=st.data())
 def test_lines_are_the_same_however_they_arrive(lines: list[bytes], data: st.DataObject) -> None:
     whole = b"".join(line + b"\n" for line in lines)

@@ -128,6 +128,7 @@ class FakeApiServer:
         self.watch_list = True
         self.frozen = False
         self.failures: list[tuple[int, dict[str, str]]] = []
+        self.refused = ""  # the collection in which nothing is made or changed
         self.requests: list[httpx2.Request] = []
         self.delay = 0.0
         self.watches = 0
@@ -210,6 +211,8 @@ class FakeApiServer:
                 raise httpx2.ConnectError("connection refused")
             return refusal(status, headers=headers)
         address = address_of(request.url.path)
+        if self.refused == address.plural and request.method in ("POST", "PATCH"):
+            return refusal(422, "Invalid")
         if address.name:
             return await self._item(request, address)
         if request.method == "POST":

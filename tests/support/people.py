@@ -67,17 +67,27 @@ class People(ControlPlane):
         await self.make("LoginSet", name, "loginsets", spec=base | spec, status=self.status("loginsets", name))
 
     async def run_pod(
-        self, name: str, daemon: str, instance: str, *, ready: bool, ended: Tree | None = None, container: str = ""
+        self,
+        name: str,
+        daemon: str,
+        instance: str,
+        *,
+        ready: bool,
+        started: bool = False,
+        ended: Tree | None = None,
+        annotations: dict[str, str] | None = None,
     ) -> None:
-        """A pod of a daemon as the kubelet would report it."""
+        """A pod of a daemon as the kubelet would report it; by default one of ours."""
         state: Tree = {"running": {}}
-        status_of = {"name": daemon, "ready": ready, "state": state, "containerID": container or f"{name}-{ready}"}
+        status_of = {"name": daemon, "ready": ready, "started": started or ready, "state": state}
+        status_of["containerID"] = f"{name}-{ready}"
         if ended is not None:
             status_of["lastState"] = {"terminated": ended}
         labels = {names.LABEL_NAME: daemon, names.LABEL_INSTANCE: instance}
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         status = {"phase": "Running", "conditions": [condition], "containerStatuses": [status_of]}
-        metadata = {"name": name, "namespace": "ns", "labels": labels}
+        stamps = {names.RESTART_HASH: "1"} if annotations is None else annotations
+        metadata = {"name": name, "namespace": "ns", "labels": labels, "annotations": stamps}
         await self.server.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}, "pods")
         await self.settle()
 

@@ -2,7 +2,9 @@
 
 import shlex
 import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -27,6 +29,7 @@ LOGIN = "slurm-login-main"
 ADMINS = "slurm-login-admins"
 PATIENCE = 90  # seconds for one command of a user
 NODES = 3
+MARIADB = ("mariadb", "--no-defaults", "--user=mysql", "--socket=/run/mysqld/mysqld.sock", "--skip-column-names")
 
 
 class Records(Slurm):
@@ -57,6 +60,25 @@ class Records(Slurm):
             return found.get("message", "") if found.get("reason") == reason else ""
 
         return wait_for(f"{type_} of {kind} {name} for {reason}", message, within=within, every=0.5)
+
+    def database(self, statement: str) -> str:
+        """What the database server answers its administrator."""
+        return self.kubectl("exec", f"{self.name}-mariadb-0", "--", *MARIADB, f"--execute={statement}")
+
+    @contextmanager
+    def reading(self, table: str) -> Iterator[None]:
+        """Somebody reads a table and has not finished: whoever wants to change its columns has to wait."""
+        inside = ("exec", "--stdin", f"{self.name}-mariadb-0", "--", *MARIADB, "--unbuffered")
+        argv = self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)
+        with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
+            assert reader.stdin is not None
+            assert reader.stdout is not None
+            print(f"LOCK TABLES {table} READ; SELECT 'locked';", file=reader.stdin, flush=True)
+            assert reader.stdout.readline().strip() == "locked", f"{table} cannot be read"
+            try:
+                yield
+            finally:
+                reader.stdin.close()
 
     def records_well(self) -> bool:
         """Whether accounting says that it works, by the wish of now."""
@@ -135,17 +157,6 @@ class Site(Records):
         found = self.find(LOGINSET, loginset) or {}
         count: int = found.get("status", {}).get("readyReplicas", 0)
         return count
-
-    def database(self, statement: str) -> str:
-        """What the database server answers its administrator."""
-        command = (
-            "mariadb",
-            "--no-defaults",
-            "--user=mysql",
-            "--socket=/run/mysqld/mysqld.sock",
-            "--skip-column-names",
-        )
-        return self.kubectl("exec", "slurm-mariadb-0", "--", *command, f"--execute={statement}")
 
     def _image(self, progress: Progress, name: str, folder: str, target: str | None) -> None:
         ref = images.build(name, tag=TAG, context=SOURCES / "images" / folder, target=target, progress=progress)

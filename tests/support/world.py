@@ -21,6 +21,7 @@ from kubeslurm.kube.errors import AlreadyExists, Conflict, NotFound
 from kubeslurm.kube.objects import decoder_of
 from kubeslurm.reconcile import references
 from kubeslurm.reconcile.nodeset import NodeSetReconciler
+from kubeslurm.reconcile.pace import Pace
 from kubeslurm.slurm import errors, hostlist
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.models import Job, JobState, Node, Nodes, NodeUpdate, Number
@@ -81,6 +82,7 @@ class World:
         self.clusters = Clusters()
         parts: Any = (self.kube, self.caches, self.clusters, self.events)
         self.reconciler = NodeSetReconciler(*parts, **self.settings)
+        self.reconciler.pace = Pace(cpu=lambda: 0.0)  # a machine under load must not change which passes are made
         self.connect()
 
     def connect(self) -> None:
@@ -148,7 +150,8 @@ class World:
         ready = {"type": "Ready", "status": "True", "lastTransitionTime": _stamp()}
         tree["status"] = {"phase": "Running", "conditions": [*kept, ready], "containerStatuses": [status]}
         self.kube.put(POD, tree)
-        self.slurm.register(tree["spec"]["hostname"])
+        arguments = [each for container in tree["spec"].get("containers", ()) for each in container.get("args", ())]
+        self.slurm.register(tree["spec"]["hostname"], extra=" ".join(arguments).partition(" --extra ")[2])
 
     def kill_pod(self, name: str) -> None:
         """A pod vanishes without a word, as when its machine is lost."""
@@ -338,13 +341,13 @@ class FakeSlurm:
     def has_processes(self, node: str) -> bool:
         return any(node in hostlist.expand(job.nodes) for number, job in self.jobs.items() if number not in self.lost)
 
-    def register(self, name: str) -> None:
+    def register(self, name: str, extra: str = "") -> None:
         known = self.records.get(name)
         if known is not None:
             state = tuple(each for each in known.state if each != "NOT_RESPONDING")
             self.records[name] = msgspec.structs.replace(known, state=state)
         else:
-            self.records[name] = Node(name=name, state=("IDLE",), features=("gpu",))
+            self.records[name] = Node(name=name, state=("IDLE",), features=("gpu",), extra=extra)
         self._settle()
 
     def stop(self, name: str) -> None:

@@ -2,24 +2,8 @@
 
 from datetime import datetime
 
-from msgspec import field
-
-from kubeslurm.api.meta import Condition, Quantity, Wire
+from kubeslurm.api.meta import Condition, Wire
 from kubeslurm.api.resource import Resource
-
-
-class Resources(Wire, frozen=True, kw_only=True):
-    """What a container may use."""
-
-    limits: dict[str, Quantity] = field(default_factory=dict)
-
-
-class Container(Wire, frozen=True, kw_only=True):
-    """A container as declared."""
-
-    name: str = ""
-    image: str = ""
-    resources: Resources = Resources()
 
 
 class ClaimSource(Wire, frozen=True, kw_only=True):
@@ -72,10 +56,8 @@ class PodSpec(Wire, frozen=True, kw_only=True):
 
     nodeName: str = ""
     hostname: str = ""
-    subdomain: str = ""
     hostNetwork: bool = False
     affinity: Affinity | None = None
-    containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
 
 
@@ -96,11 +78,8 @@ class Terminated(Wire, frozen=True, kw_only=True):
     """A container that has ended, and how."""
 
     exitCode: int = 0
-    signal: int = 0
     reason: str = ""
     message: str = ""
-    startedAt: datetime | None = None
-    finishedAt: datetime | None = None
 
 
 class ContainerState(Wire, frozen=True, kw_only=True):
@@ -142,11 +121,7 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     """How a pod fares."""
 
     phase: str = ""
-    reason: str = ""
-    message: str = ""
     podIP: str = ""
-    hostIP: str = ""
-    startTime: datetime | None = None
     conditions: tuple[Condition, ...] = ()
     containerStatuses: tuple[ContainerStatus, ...] = ()
     initContainerStatuses: tuple[ContainerStatus, ...] = ()

@@ -12,13 +12,11 @@ from msgspec import field
 from kubeslurm.api.meta import Condition, OwnedMeta, Quantity, Tree, Wire
 from kubeslurm.api.pod import (
     ClaimSource,
-    Container,
     ContainerState,
     ContainerStatus,
     Pod,
     PodSpec,
     PodStatus,
-    Resources,
     Running,
     Terminated,
     Volume,
@@ -29,7 +27,6 @@ from kubeslurm.api.resource import Resource
 __all__ = [
     "ClaimSource",
     "ConfigMap",
-    "Container",
     "ContainerState",
     "ContainerStatus",
     "ControllerRevision",
@@ -42,7 +39,6 @@ __all__ = [
     "PodDisruptionBudget",
     "PodSpec",
     "PodStatus",
-    "Resources",
     "Running",
     "Secret",
     "Service",
@@ -72,7 +68,6 @@ class NodeStatus(Wire, frozen=True, kw_only=True):
     """What a node reports."""
 
     conditions: tuple[Condition, ...] = ()
-    allocatable: dict[str, Quantity] = field(default_factory=dict)
 
 
 class Node(Resource, frozen=True, kw_only=True):

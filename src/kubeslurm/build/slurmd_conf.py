@@ -32,6 +32,11 @@ def arguments(conf_server: str, slurm_nodeset: str, extra_conf: str) -> list[str
     return ["-Z", "--conf-server", conf_server, "--conf", conf_argument(slurm_nodeset, extra_conf)]
 
 
+def owner_mark(nodeset_uid: str) -> str:
+    """What the record of a node says about its owner in the field `extra`, from the moment slurmd registers."""
+    return f"nodeset:{nodeset_uid}"
+
+
 def sshd_config(extra: str) -> str:
     """The sshd_config of a worker with ssh; byte for byte what existing workers have, since its hash is on the pod."""
     lines = (

@@ -43,17 +43,19 @@ DAEMON_TOLERATIONS: tuple[Tree, ...] = tuple(
 _DNS_LABEL = 63
 
 
-class SshHashes(msgspec.Struct, frozen=True):
-    """Digests of the files that ssh on workers reads; pods mount them once and never see a change."""
+class Stamps(msgspec.Struct, frozen=True):
+    """Digests of what a worker reads once, at its start; it never sees a change. Empty: not known."""
 
     sshd: str = EMPTY_HASH
     sssd: str = EMPTY_HASH
+    slurm_key: str = ""
+    restart: str = ""
 
 
-def pod(controller: Controller, nodeset: NodeSet, slot: Slot, revision: str, ssh: SshHashes, domain: str) -> Tree:
+def pod(controller: Controller, nodeset: NodeSet, slot: Slot, revision: str, stamps: Stamps, domain: str) -> Tree:
     """The pod for one slot."""
     spec = _finished(_merged(controller, nodeset, slot, domain), nodeset, slot)
-    return pieces.object_tree("v1", "Pod", _metadata(controller, nodeset, slot, revision, ssh), spec=spec)
+    return pieces.object_tree("v1", "Pod", _metadata(controller, nodeset, slot, revision, stamps), spec=spec)
 
 
 def tolerations(nodeset: NodeSet) -> list[Tree]:
@@ -74,7 +76,7 @@ def conf_server(controller: Controller) -> str:
     return f"{names.host(names.controller(controller.name), controller.namespace)}:{port}"
 
 
-def _metadata(controller: Controller, nodeset: NodeSet, slot: Slot, revision: str, ssh: SshHashes) -> Tree:
+def _metadata(controller: Controller, nodeset: NodeSet, slot: Slot, revision: str, stamps: Stamps) -> Tree:
     name = identity.pod_name(nodeset, slot)
     own_labels = {
         **labels.worker(nodeset.name, controller.name),
@@ -87,10 +89,12 @@ def _metadata(controller: Controller, nodeset: NodeSet, slot: Slot, revision: st
         own_labels[names.LABEL_POD_INDEX] = identity.ordinal_text(nodeset, slot.ordinal)
         own_labels[names.LABEL_POD_NAME] = name[:_DNS_LABEL]
     annotations = {
-        names.SSHD_CONF_HASH: ssh.sshd,
-        names.SSSD_CONF_HASH: ssh.sssd,
+        names.SSHD_CONF_HASH: stamps.sshd,
+        names.SSSD_CONF_HASH: stamps.sssd,
         names.DEFAULT_CONTAINER: names.SLURMD,
     }
+    known = {names.SLURM_KEY_HASH: stamps.slurm_key, names.RESTART_HASH: stamps.restart}
+    annotations |= {name: value for name, value in known.items() if value}
     template = nodeset.spec.template
     given = {"labels": template.labels, "annotations": template.annotations} if template else None
     layers = merge.merge_metadata(
@@ -183,7 +187,7 @@ def _slurmd(controller: Controller, nodeset: NodeSet, template: Tree, slot: Slot
         ]
     base: Tree = {
         "name": names.SLURMD,
-        "args": slurmd_conf.arguments(conf_server(controller), nodeset.slurm_name, nodeset.spec.extraConf),
+        "args": _arguments(controller, nodeset, slot),
         "env": _environment(nodeset, template, slot),
         "ports": ports,
         "volumeMounts": mounts,
@@ -196,6 +200,14 @@ def _slurmd(controller: Controller, nodeset: NodeSet, template: Tree, slot: Slot
         "livenessProbe": pieces.http_probe("/livez", names.SLURMD, period=10, failures=12) | {"timeoutSeconds": 5},
     }
     return merge.merge_container(base, nodeset.spec.slurmd or {})
+
+
+def _arguments(controller: Controller, nodeset: NodeSet, slot: Slot) -> list[str]:
+    arguments = slurmd_conf.arguments(conf_server(controller), nodeset.slurm_name, nodeset.spec.extraConf)
+    if slot.ordinal is None or identity.uses_host_network(nodeset):
+        # The node is named after a machine, which does not tell whose it is should the machine die at once.
+        arguments += ["--extra", slurmd_conf.owner_mark(nodeset.metadata.uid)]
+    return arguments
 
 
 def _environment(nodeset: NodeSet, template: Tree, slot: Slot) -> list[Tree]:

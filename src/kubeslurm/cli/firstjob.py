@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli.helm import Access
@@ -19,7 +20,7 @@ def run(access: Access, step: Step) -> tuple[int, str]:
     """Waits until every worker is idle and runs a job on all of them; how many there are, and what the job said."""
     end = time.monotonic() + DEADLINE
     while True:
-        workers = _wait(access, step, "workers", counts)
+        workers = _wait(access, step, "workers", "nodesets", counts)
         try:
             return workers, srun(access, workers)
         except LocalError as error:
@@ -32,7 +33,7 @@ def run(access: Access, step: Step) -> tuple[int, str]:
 
 def wait_for_login(access: Access, step: Step) -> bool:
     """Until users can log in and submit; False when there is no login pod to wait for."""
-    return bool(_wait(access, step, "login pods", logins, optional=True))
+    return bool(_wait(access, step, "login pods", "loginsets", logins, optional=True))
 
 
 def until(step: Step, what: str, done: Callable[[], bool]) -> None:
@@ -86,6 +87,7 @@ def _wait(
     access: Access,
     step: Step,
     what: str,
+    kind: str,
     count: Callable[[list[Tree]], tuple[int, int]],
     *,
     optional: bool = False,
@@ -102,4 +104,14 @@ def _wait(
         if time.monotonic() > end:
             remedy = f"Look at `kubectl -n {SLURM_NAMESPACE} get slurm,pods`."
             raise LocalError(f"The {what} did not come up: {awaited}.", remedy)
-        time.sleep(PAUSE)
+        _rest(access, kind)
+
+
+def _rest(access: Access, kind: str) -> None:
+    """Until all of a kind are ready, but not long: a kubectl that waits takes nothing from what is starting up."""
+    with suppress(LocalError):  # not ready yet, or there is none
+        access.run(
+            "wait", "--for=condition=Ready", f"{kind}.slinky.slurm.net", "--all", "--timeout=2s",
+            f"--namespace={SLURM_NAMESPACE}",
+        )  # fmt: skip
+    time.sleep(PAUSE)

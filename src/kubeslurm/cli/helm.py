@@ -67,12 +67,23 @@ def installed(access: Access) -> dict[tuple[str, str], str]:
 def install(access: Access, release: Release, *, wait: bool = False) -> None:
     """Installs or upgrades, and marks what is there now."""
     with _values_file(release) as values:
-        _helm(
-            ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
-            + ["--create-namespace", f"--values={values}", f"--labels={MARK}={release.mark}", "--history-max=3"]
-            + (["--wait", "--timeout=3m"] if wait else [])
-            + list(access.options)
-        )
+        words = ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
+        words += ["--create-namespace", f"--values={values}", f"--labels={MARK}={release.mark}", "--history-max=3"]
+        words += [*(["--wait", "--timeout=3m"] if wait else []), *access.options]
+        try:
+            _helm(words)
+        except LocalError as error:
+            if "another operation" not in error.message:
+                raise
+            _forget_unfinished(access, release)
+            _helm(words)
+
+
+def _forget_unfinished(access: Access, release: Release) -> None:
+    """A helm of ours that was killed leaves a record behind that keeps every later one away."""
+    unfinished = "status in (pending-install,pending-upgrade,pending-rollback)"
+    selector = f"--selector=owner=helm,name={release.name},{MARK},{unfinished}"
+    access.run("delete", "secrets", f"--namespace={release.namespace}", selector)
 
 
 def rendered(release: Release) -> str:
@@ -98,10 +109,19 @@ def _values_file(release: Release) -> Iterator[str]:
 
 
 def _helm(args: Sequence[str]) -> str:
-    done = subprocess.run([_program(), *args], capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise LocalError(f"helm {' '.join(args[:3])} failed: {(done.stderr or done.stdout).strip()}")
-    return done.stdout
+    # A session of its own, or Ctrl-C would reach helm too: asked by us alone, it has the time to note that it gave up.
+    with subprocess.Popen(
+        [_program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as helm:
+        try:
+            said, complaint = helm.communicate()
+        except BaseException:
+            helm.terminate()
+            helm.communicate()
+            raise
+    if helm.returncode:
+        raise LocalError(f"helm {' '.join(args[:3])} failed: {(complaint or said).strip()}")
+    return said
 
 
 def _program() -> str:

@@ -1,7 +1,9 @@
 """The whole product on one Kubernetes cluster: images, charts, and the first job."""
 
 import shutil
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import msgspec
 
@@ -48,13 +50,10 @@ class Product(msgspec.Struct, frozen=True):
         doctor.require(progress)
         wanted = nodespec.nodes(nodes, []) if nodes is not None else None
         started, tags = _start_and_build(cluster, wanted, progress)
-        access = access_to(cluster)
-        with ThreadPoolExecutor(max_workers=2) as pool, progress.step("push images"):
-            pushing = pool.submit(recipes.push, tags, cluster)
-            defined = _define_kinds(access)
-            pushing.result()
+        with progress.step("push images"):
+            recipes.push(tags, cluster)
         desk = Desk(cluster.home.path / "login", cluster.spec.address)
-        return cls(access, tags, started or defined, desk)
+        return cls(access_to(cluster), tags, started, desk)
 
     @classmethod
     def remote(cls, context: str, registry: str = "") -> "Product":
@@ -69,8 +68,8 @@ class Product(msgspec.Struct, frozen=True):
 
     def install(self, extra: Tree, progress: Progress) -> bool:
         """Installs or upgrades what is not as wanted; says whether anything was."""
-        changed = _define_kinds(self.access)
         present = helm.installed(self.access)
+        changed = _define_kinds(self.access, present)
         for release, wait in self._order(extra):
             if present.get((release.namespace, release.name)) == release.mark:
                 continue
@@ -124,21 +123,34 @@ class Product(msgspec.Struct, frozen=True):
 
 
 def _start_and_build(cluster: Cluster, nodes: list[NodeSpec] | None, progress: Progress) -> tuple[bool, dict[str, str]]:
-    """Both at once; when one fails the other is called off, so that the reason is said at once."""
-    tasks = Tasks()
-    with ThreadPoolExecutor(max_workers=1) as pool:
+    """All at once; when one fails the others are called off, so that the reason is said at once."""
+    tasks, called_off = Tasks(), Event()
+    with ThreadPoolExecutor(max_workers=2) as pool:
         building = pool.submit(recipes.build, progress, tasks)
+        defining = pool.submit(_define_early, cluster, called_off)
         try:
-            return cluster.up(nodes, progress=progress), building.result()
+            started = cluster.up(nodes, progress=progress)
+            tags = building.result()
+            return defining.result() or started, tags
         except BaseException:
+            called_off.set()
             tasks.stop()
             raise
 
 
-def _define_kinds(access: Access) -> bool:
+def _define_early(cluster: Cluster, called_off: Event) -> bool:
+    """Needs only the apiserver, which is there seconds before the nodes are."""
+    while not (cluster.running and cluster.home.serving.exists()):
+        if called_off.wait(0.05):
+            return False
+    access = access_to(cluster)
+    return _define_kinds(access, helm.installed(access))
+
+
+def _define_kinds(access: Access, present: Mapping[tuple[str, str], str]) -> bool:
     """Installs our kinds unless they are as wanted, and waits until they are served; says whether it had to."""
     release = releases.crds()
-    if helm.installed(access).get((release.namespace, release.name)) == release.mark:
+    if present.get((release.namespace, release.name)) == release.mark:
         return False
     helm.install(access, release)
     kinds = [f"crd/{kind.plural}.{kind.group}" for kind in SLURM_KINDS]

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local import buildah, cache, images
+from kubeslurm.cli import shelf
+from kubeslurm.local import cache, images
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
@@ -45,7 +46,7 @@ def parts() -> tuple[Part, ...]:
 def build(progress: Progress, tasks: Tasks | None = None) -> dict[str, str]:
     """Builds what the store lacks; the tag of every image by its name."""
     tasks, all_parts = tasks or Tasks(), parts()
-    missing = _missing([recipe for part in all_parts for recipe in part.recipes()], tasks)
+    missing = _missing([recipe for part in all_parts for recipe in part.recipes()])
     wanted = [[recipe for recipe in part.recipes() if recipe.name in missing] for part in all_parts]
     _make([recipes[0] for recipes in wanted if recipes], tasks, progress)
     _make([recipe for recipes in wanted for recipe in recipes[1:]], tasks, progress)
@@ -53,18 +54,23 @@ def build(progress: Progress, tasks: Tasks | None = None) -> dict[str, str]:
 
 
 def push(tags: dict[str, str], cluster: Cluster) -> None:
-    """Puts the images into the cluster's registry, as far as it lacks them."""
+    """Puts the images into the cluster's registry, as far as it lacks them; the second time it only takes links."""
+    stored = {str(image): image for image in images.list()}
+    wanted = [images.ImageRef(name, tag) for name, tag in tags.items()]
+    wanted = [stored.get(str(image), image) for image in wanted]
+    lacking = [image for image in wanted if not shelf.put(image, cluster.home.registry)]
     with ThreadPoolExecutor(max_workers=2) as pool:
-        refs = [f"localhost/{name}:{tag}" for name, tag in tags.items()]
-        list(pool.map(lambda ref: images.push(ref, cluster.registry, ca=cluster.ca), refs))
+        digests = list(pool.map(lambda image: images.push(image, cluster.registry, ca=cluster.ca), lacking))
+    for image, digest in zip(lacking, digests, strict=True):
+        shelf.keep(image, digest, cluster.home.registry)
+    if lacking:
+        shelf.tidy(stored.values())
 
 
-def _missing(recipes: list[images.Recipe], tasks: Tasks) -> set[str]:
-    """The names that the store lacks. Asked one by one: a list of all images tells sizes too, which takes seconds."""
-    ask = 'for image; do buildah inspect --type=image "$image" > /dev/null 2>&1 || echo "missing $image"; done'
-    said = buildah.script(tasks, ask, *(f"localhost/{recipe.name}:{recipe.tag}" for recipe in recipes))
-    lacking = {line.removeprefix("missing ") for line in said if line.startswith("missing ")}
-    return {recipe.name for recipe in recipes if f"localhost/{recipe.name}:{recipe.tag}" in lacking}
+def _missing(recipes: list[images.Recipe]) -> set[str]:
+    """The names that the store lacks."""
+    there = {str(image) for image in images.list()}
+    return {recipe.name for recipe in recipes if f"localhost/{recipe.name}:{recipe.tag}" not in there}
 
 
 def _make(recipes: list[images.Recipe], tasks: Tasks, progress: Progress) -> None:

@@ -28,7 +28,9 @@ def crds() -> Release:
 def operator(tags: Tags, registry: str = "") -> Release:
     """The operator and its admission server."""
     parts = {"operator": "slurm-operator", "webhook": "slurm-operator-webhook"}
-    values = {part: {"image": image} for part, name in parts.items() if (image := _image(name, tags, registry))}
+    values: Tree = {part: {"image": image} for part, name in parts.items() if (image := _image(name, tags, registry))}
+    if tags:
+        values = merged(values, {part: {"affinity": _together()} for part in parts})
     return Release(OPERATOR, OPERATOR_NAMESPACE, CHARTS / OPERATOR, values)
 
 
@@ -89,6 +91,14 @@ def this_machine() -> Tree:
         "nodesetDefaults": {"slurmd": {"resources": limits}},
         "isolation": {"cgroup": "v1" if memory else "v2"},
     }
+
+
+def _together() -> Tree:
+    """Both on one node of this machine: their images are nearly the same, so that is half of the unpacking."""
+    labels = {"app.kubernetes.io/instance": OPERATOR}
+    term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
+    wish = {"weight": 100, "podAffinityTerm": term}
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
 
 
 def _image(name: str, tags: Tags, registry: str) -> Tree:

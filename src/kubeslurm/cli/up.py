@@ -15,7 +15,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.cli import releases
 from kubeslurm.cli.product import FirstJob, Product
 from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
-from kubeslurm.local.errors import LocalError
+from kubeslurm.local.errors import LocalError, told
 from kubeslurm.local.progress import Progress
 
 app = typer.Typer()
@@ -39,7 +39,7 @@ def up(
 ) -> None:
     """Bring up Slurm: Kubernetes (unless --context names one), the operator, a small cluster, a first job."""
     began = time.monotonic()
-    try:
+    with told():
         extra = _values(values)
         if context is not None:
             _ask(f"Install Slurm and its operator on the cluster of context {context!r}?", yes)
@@ -49,8 +49,6 @@ def up(
             job = product.first_job(progress)
             seconds = time.monotonic() - began
             job = product.way_in(job, progress)
-    except LocalError as error:
-        raise _said(error) from None
     _tell(job, changed, seconds, _kubectl(name, context))
 
 
@@ -62,15 +60,13 @@ def down(
     yes: Yes = False,
 ) -> None:
     """Take Slurm away again. Volumes stay unless --purge is given."""
-    try:
+    with told():
         if context is None:
             stopped = Cluster(name).down(purge=purge)
             out.print(f"The cluster {name!r} is down." if stopped else f"The cluster {name!r} was not running.")
             return
         _ask(f"Remove Slurm and its operator from the cluster of context {context!r}?", yes)
         Product.remote(context).uninstall(purge=purge)
-    except LocalError as error:
-        raise _said(error) from None
     out.print(f"Slurm and its operator are gone from {context}.")
 
 
@@ -87,11 +83,6 @@ def _values(path: Path | None) -> Tree:
 def _ask(question: str, yes: bool) -> None:
     if not yes and not typer.confirm(question):
         raise typer.Exit(1)
-
-
-def _said(error: LocalError) -> typer.Exit:
-    typer.echo(f"Error: {error}", err=True)
-    return typer.Exit(1)
 
 
 def _kubectl(name: str, context: str | None) -> str:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from kubeslurm.api.nodeset import NodeSet
+from kubeslurm.build import slurmd_conf
 from kubeslurm.decide.drain import foreign_reason, refused
 from kubeslurm.decide.facts import EPOCH, PodInfo, Seen, Worker
 from kubeslurm.slurm.models import REASON_PREFIX, Job, Node
@@ -31,17 +32,23 @@ class Records(msgspec.Struct, frozen=True):
     fence: tuple[Node, ...] = ()
 
 
-def silent(nodeset: NodeSet, nodes: Iterable[Node]) -> list[Node]:
-    """Nodes that bear this NodeSet's feature and a name it would give, and that have neither comment nor slurmd.
+def unnamed(nodeset: NodeSet, nodes: Iterable[Node], *, placed: bool = True) -> list[Node]:
+    """Nodes without a job and without a comment that are this NodeSet's: their pod was lost before it could be named.
 
-    Their pod was lost before it could be named. A node that answers may be a machine of somebody else's.
+    Its slurmd may have said so itself; unless all pods are `placed`, though, one of them may be there unbeknown to us.
+    Else the NodeSet's feature and a name that it would give must do, and only where nobody answers: it may be a machine
+    of somebody else's.
     """
+    mark = slurmd_conf.owner_mark(nodeset.metadata.uid)
     ours = re.compile(re.escape(nodeset.hostname_prefix or f"{nodeset.name}-") + "[0-9]+")
-    return [
-        node
-        for node in nodes
-        if not node.comment and node.down and node.not_responding and not node.busy and ours.fullmatch(node.name)
-    ]
+
+    def is_ours(node: Node) -> bool:
+        silent = node.down and node.not_responding
+        if node.extra == mark:
+            return silent or placed
+        return silent and nodeset.slurm_name in node.features and ours.fullmatch(node.name) is not None
+
+    return [node for node in nodes if not node.comment and not node.busy and is_ours(node)]
 
 
 def is_of(nodeset: NodeSet, info: PodInfo, node: Node) -> bool:

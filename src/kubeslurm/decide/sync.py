@@ -1,14 +1,14 @@
 """What Slurm must be told about its nodes: states, the pod behind each, topology and features."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import msgspec
 
 from kubeslurm.build import names
-from kubeslurm.decide import drain
+from kubeslurm.decide import drain, health
 from kubeslurm.decide.drain import Hold
 from kubeslurm.decide.facts import Worker
-from kubeslurm.slurm.models import NodeUpdate
+from kubeslurm.slurm.models import Node, NodeUpdate
 
 
 def changes(workers: Iterable[Worker], holds: Mapping[str, Hold], suspects: Collection[str]) -> dict[str, NodeUpdate]:
@@ -26,6 +26,29 @@ def changes(workers: Iterable[Worker], holds: Mapping[str, Hold], suspects: Coll
         if update is not None:
             found[worker.slurm_name] = update
     return found
+
+
+def renewed(
+    made: Mapping[str, NodeUpdate],
+    workers: Iterable[Worker],
+    read: Callable[[str], Node | None],
+    holds: Mapping[str, Hold],
+    suspects: Collection[str],
+) -> dict[str, NodeUpdate]:
+    """Changes as they are due now: those to nodes that were read again since they were made are decided anew.
+
+    Whom the new reading makes a suspect is left to the next pass, which judges suspects.
+    """
+    anew = [
+        Worker(pod=worker.pod, node=node, host=worker.host)
+        for worker in workers
+        if worker.node is not None
+        and worker.slurm_name in made
+        and (node := read(worker.slurm_name)) is not worker.node
+    ]
+    old = {worker.slurm_name for worker in anew}
+    doubtful = {*suspects, *(worker.name for worker in health.suspects(anew))}
+    return {name: update for name, update in made.items() if name not in old} | changes(anew, holds, doubtful)
 
 
 def grouped(updates: Mapping[str, NodeUpdate]) -> list[tuple[NodeUpdate, list[str]]]:

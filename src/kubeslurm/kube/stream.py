@@ -48,6 +48,7 @@ page = msgspec.json.Decoder(Page).decode
 _envelope = msgspec.json.Decoder(Envelope).decode
 
 # kube-apiserver writes every event in this one form; recognising it saves a second scan of the whole object.
+_OBJECT = b',"object":'
 _HEADS = {f'{{"type":"{name}"'.encode(): name for name in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")}
 
 
@@ -55,20 +56,19 @@ async def batches(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
     """The complete lines of each chunk; split on the newline byte only, since Go leaves U+0085 and such unescaped."""
     pending: list[bytes] = []
     async for chunk in chunks:
-        if b"\n" not in chunk:
-            pending.append(chunk)
-            continue
-        lines = (b"".join(pending) + chunk if pending else chunk).split(b"\n")
-        rest = lines.pop()
-        pending = [rest] if rest else []
-        yield lines
+        first, *rest = chunk.split(b"\n")
+        pending.append(first)
+        if rest:
+            rest.insert(0, b"".join(pending))  # only the first line is copied once more, not the whole chunk
+            pending = [last] if (last := rest.pop()) else []
+            yield rest
 
 
 def frame(line: bytes) -> Frame:
     """The envelope of one line."""
-    head, _, rest = line.partition(b',"object":')
-    name = _HEADS.get(head)
-    if name is not None and rest.endswith(b"}"):
-        return Frame(name, memoryview(rest)[:-1])
+    start = line.find(_OBJECT)
+    name = _HEADS.get(line[:start])
+    if start > 0 and name is not None and line.endswith(b"}"):
+        return Frame(name, memoryview(line)[start + len(_OBJECT) : -1])
     envelope = _envelope(line)
     return Frame(envelope.type, envelope.object)

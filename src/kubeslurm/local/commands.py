@@ -3,7 +3,7 @@
 import os
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -13,27 +13,22 @@ from typer.core import TyperGroup
 from kubeslurm.local import doctor, images, nodespec, state
 from kubeslurm.local import status as statuses
 from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
-from kubeslurm.local.errors import LocalError
+from kubeslurm.local.errors import told
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
 from kubeslurm.local.tasks import Tasks
 
 
 class Group(TyperGroup):
-    """Turns an error that is meant for the user into one line and exit code 1."""
+    """Ends with one line and exit code 1 when something is wrong that the user can mend."""
 
     def invoke(self, ctx: Any) -> Any:  # typer has a click of its own and does not show its types
-        try:
+        with told():
             return super().invoke(ctx)
-        except LocalError as error:
-            typer.echo(f"Error: {error}", err=True)
-            raise typer.Exit(1) from None
 
 
 app = typer.Typer(cls=Group, help="A real multi-node Kubernetes on this machine.", no_args_is_help=True)
-node_app = typer.Typer(help="Stop, start or kill single nodes.", no_args_is_help=True)
 image_app = typer.Typer(help="Build images and push them to the cluster's registry.", no_args_is_help=True)
-app.add_typer(node_app, name="node")
 app.add_typer(image_app, name="image")
 
 Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
@@ -85,8 +80,6 @@ def status(name: Name = DEFAULT_NAME) -> None:
     seen = cluster.status()
     out.print(statuses.summary(cluster.spec, seen, cluster.home.reached()))
     out.print(statuses.table(seen))
-    for line in statuses.last_words(seen, cluster.home.logs):
-        out.print(line, markup=False)
 
 
 @app.command()
@@ -127,7 +120,7 @@ def logs(
 @app.command("doctor")
 def doctor_command() -> None:
     """Say what this machine lacks for a cluster."""
-    findings = doctor.examine()
+    findings = doctor.judge(doctor.look())
     table = Table("", "what", "found", "remedy", box=None)
     for finding in findings:
         table.add_row(finding.level.value, finding.name, finding.detail, finding.remedy)
@@ -136,22 +129,15 @@ def doctor_command() -> None:
         raise typer.Exit(1)
 
 
-@node_app.command("stop")
-def node_stop(node: str, name: Name = DEFAULT_NAME) -> None:
-    """Shut a node down in order."""
-    Cluster(name).node(node).stop()
-
-
-@node_app.command("start")
-def node_start(node: str, name: Name = DEFAULT_NAME) -> None:
-    """Start a node that was stopped or killed."""
-    Cluster(name).node(node).start()
-
-
-@node_app.command("kill")
-def node_kill(node: str, name: Name = DEFAULT_NAME) -> None:
-    """Take a node's power away."""
-    Cluster(name).node(node).kill()
+@app.command("node")
+def node_command(
+    action: Annotated[Literal["stop", "start", "kill"], typer.Argument(help="In order, again, or by its power cord.")],
+    node: str,
+    name: Name = DEFAULT_NAME,
+) -> None:
+    """Stop, start or kill a single node."""
+    chosen = Cluster(name).node(node)
+    {"stop": chosen.stop, "start": chosen.start, "kill": chosen.kill}[action]()
 
 
 @image_app.command("build")
@@ -161,14 +147,10 @@ def image_build(
     containerfile: Annotated[Path | None, typer.Option(help="Default: Containerfile in that directory.")] = None,
     target: Annotated[str | None, typer.Option(help="Stage of the Containerfile.")] = None,
     tag: Annotated[str, typer.Option(help="Tag of the image.")] = "latest",
-    arg: Annotated[list[str] | None, typer.Option(metavar="KEY=VALUE", help="Build argument.")] = None,
 ) -> None:
     """Build localhost/NAME:TAG."""
-    if bad := next((pair for pair in arg or [] if "=" not in pair), None):
-        raise LocalError(f"{bad!r} is no build argument.", "Write it like `--arg KEY=VALUE`.")
-    args = {key: value for key, _, value in (pair.partition("=") for pair in arg or [])}
     directory = context or (containerfile.parent if containerfile else SOURCES / "images" / image)
-    recipe = images.Recipe(image, tag, directory, target, args, containerfile)
+    recipe = images.Recipe(image, tag, directory, target, containerfile)
     with Progress() as progress:
         out.print(str(images.make(recipe, tasks=Tasks(), progress=progress)))
 

@@ -1,24 +1,31 @@
-"""Says before anything starts what this machine lacks, and what to do about it."""
+"""Says before anything starts what this machine lacks, and what to do about it: looks, then judges what it saw."""
 
 import os
+import re
+import shutil
+import socket
+import subprocess
 from collections.abc import Iterable
 from enum import StrEnum
+from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local import cache, golang
-from kubeslurm.local.cgroups import NEEDED
+from kubeslurm.local import artifacts, cache, cgroups, golang, state
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.machine import TOOLS, Machine, look
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Failed, Tasks
 
 GIB = 1024**3
-NEEDED_GO = (1, 26)
+NETFILTER = 12  # NETLINK_NETFILTER
 # Bit numbers of capability.h.
 CAPABILITIES = {"CHOWN": 0, "DAC_OVERRIDE": 1, "KILL": 5, "SETUID": 7, "NET_ADMIN": 12, "SYS_CHROOT": 18}
 CAPABILITIES |= {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "MKNOD": 27}
 SYS_RESOURCE = 24
+NAMESPACES = frozenset({"cgroup", "ipc", "mnt", "net", "pid", "uts"})
+# Programs and their Debian packages; ssh is for those who log in to what runs in the cluster.
+TOOLS = {"buildah": "buildah", "ip": "iproute2", "mmdebstrap": "mmdebstrap", "mount": "mount"}
+TOOLS |= {"ssh": "openssh-client", "unshare": "util-linux"}
 
 
 class Level(StrEnum):
@@ -36,9 +43,25 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
-def examine() -> list[Finding]:
-    """Look at this machine and judge it."""
-    return judge(look())
+class Machine(msgspec.Struct, frozen=True):
+    """What was seen of the machine; the judgement is made from this alone."""
+
+    root: bool
+    capabilities: int
+    cgroups: str  # v1, hybrid, v2, or nothing
+    controllers: frozenset[str]
+    filesystems: frozenset[str]
+    namespaces: frozenset[str]
+    network: dict[str, str]  # feature -> complaint, empty when it works
+    kmsg: bool
+    inotify_instances: int
+    memory: int
+    disk: int  # free where the cache is
+    state_disk: int  # free where clusters keep their state
+    built: bool  # everything that has to be built is in the cache already
+    go: tuple[int, ...]  # version, nothing when there is none
+    missing: tuple[str, ...]  # Debian packages
+    apt: bool
 
 
 def require(progress: Progress) -> None:
@@ -67,55 +90,114 @@ def install(packages: Iterable[str], progress: Progress) -> None:
             raise failure.as_error(f"apt could not install {', '.join(names)}.", remedy) from failure
 
 
+def look() -> Machine:
+    """The facts of this machine, now; nothing is changed."""
+    layout = cgroups.detect()
+    return Machine(
+        root=os.geteuid() == 0,
+        capabilities=int(_find("/proc/self/status", r"^CapEff:\s*(\w+)"), 16),
+        cgroups=layout.kind,
+        controllers=layout.controllers(),
+        filesystems=frozenset(Path("/proc/filesystems").read_text().split()),
+        namespaces=frozenset(os.listdir("/proc/self/ns")),
+        network=_network(),
+        kmsg=os.access("/dev/kmsg", os.R_OK),
+        inotify_instances=int(Path("/proc/sys/fs/inotify/max_user_instances").read_text()),
+        memory=int(_find("/proc/meminfo", r"^MemAvailable:\s*(\d+)")) * 1024,
+        disk=_free(cache.directory()),
+        state_disk=_free(state.root()),
+        built=all(entry.complete() for entry in artifacts.entries().values()),
+        go=go_version(_run(["go", "env", "GOVERSION"])[0]),
+        missing=tuple(sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})),
+        apt=shutil.which("apt-get") is not None,
+    )
+
+
+def go_version(text: str) -> tuple[int, ...]:
+    """`go1.26.8` -> (1, 26)."""
+    found = re.match(r"go(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else ()
+
+
+def _free(place: Path) -> int:
+    return shutil.disk_usage(next(path for path in (place, *place.parents) if path.exists())).free
+
+
+def _network() -> dict[str, str]:
+    """Try the devices in a network namespace that ends with the trial; a missing program is told elsewhere."""
+    trial = ["unshare", "--net", "ip", "link", "add", "name", "trial0", "type"]
+    found = {"bridge": _run([*trial, "bridge"])[1], "veth": _run([*trial, "veth", "peer", "name", "trial1"])[1]}
+    try:
+        socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, NETFILTER).close()
+    except OSError as error:
+        return {**found, "nftables": str(error)}
+    return {**found, "nftables": ""}
+
+
+def _run(argv: list[str]) -> tuple[str, str]:
+    """What a program says, and its complaint if it fails; nothing when it is not there."""
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+    except OSError:
+        return "", ""
+    if "failed to execute" in done.stderr:  # `unshare` is there, `ip` is not
+        return "", ""
+    return done.stdout.strip(), done.stderr.strip() or f"status {done.returncode}" if done.returncode else ""
+
+
+def _find(path: str, pattern: str) -> str:
+    found = re.search(pattern, Path(path).read_text(), re.MULTILINE)
+    return found[1] if found else "0"
+
+
 def judge(machine: Machine) -> list[Finding]:
     """What the facts mean for a cluster."""
-    checks = (_rights, _cgroups, _kernel, _network, _kmsg, _inotify, _memory, _disk, _go, _packages)
+    checks = (_rights, _cgroups, _kernel, _network_features, _kmsg, _inotify, _memory, _disk, _state, _go, _packages)
     return [check(machine) for check in checks]
+
+
+def _finding(name: str, fine: str, lack: str, remedy: str) -> Finding:
+    """Fine, unless something is lacking."""
+    return Finding(name, Level.FAIL, f"{lack}.", remedy) if lack else Finding(name, Level.OK, fine)
 
 
 def _rights(machine: Machine) -> Finding:
     if not machine.root:
         return Finding("rights", Level.FAIL, "this is not the root user.", "Run as root: `sudo make up`.")
-    if lacking := [name for name, bit in CAPABILITIES.items() if not machine.capabilities >> bit & 1]:
-        remedy = "Use a machine or a container with more rights (for a container: `--privileged`)."
-        return Finding("rights", Level.FAIL, f"root lacks CAP_{', CAP_'.join(lacking)}.", remedy)
+    lacking = [f"CAP_{name}" for name, bit in CAPABILITIES.items() if not machine.capabilities >> bit & 1]
     limited = not machine.capabilities >> SYS_RESOURCE & 1
     note = "; CAP_SYS_RESOURCE is missing, containers then keep their parent's OOM score" if limited else ""
-    return Finding("rights", Level.OK, f"root{note}")
+    remedy = "Use a machine or a container with more rights (for a container: `--privileged`)."
+    return _finding("rights", f"root{note}", f"root lacks {', '.join(lacking)}" if lacking else "", remedy)
 
 
 def _cgroups(machine: Machine) -> Finding:
-    lacking = sorted(NEEDED - machine.controllers)
-    if machine.cgroups and not lacking:
-        return Finding("cgroups", Level.OK, f"{machine.cgroups} layout")
-    detail = f"the {machine.cgroups} layout has no {', no '.join(lacking)}." if machine.cgroups else "none are mounted."
+    lacking = sorted(cgroups.NEEDED - machine.controllers)
+    lack = f"the {machine.cgroups} layout has no {', no '.join(lacking)}" if lacking else ""
     remedy = "Mount control groups at /sys/fs/cgroup with the controllers cpu, memory and pids."
-    return Finding("cgroups", Level.FAIL, detail, remedy)
+    return _finding("cgroups", f"{machine.cgroups} layout", lack if machine.cgroups else "none are mounted", remedy)
 
 
 def _kernel(machine: Machine) -> Finding:
     lacking = sorted({"overlay", "tmpfs", "proc"} - machine.filesystems)
-    spaces = {"cgroup", "ipc", "mnt", "net", "pid", "uts"} - machine.namespaces
-    if lacking := [*lacking, *(f"{space} namespaces" for space in sorted(spaces))]:
-        remedy = "Use a kernel that has them (any distribution's own kernel does)."
-        return Finding("kernel", Level.FAIL, f"no {', no '.join(lacking)}.", remedy)
-    if "user" not in machine.namespaces:
+    lacking += [f"{space} namespaces" for space in sorted(NAMESPACES - machine.namespaces)]
+    if not lacking and "user" not in machine.namespaces:
         return Finding("kernel", Level.WARN, "no user namespaces: pods with hostUsers: false will not start.")
-    return Finding("kernel", Level.OK, f"{os.uname().release}: overlay and all namespaces")
+    remedy = "Use a kernel that has them (any distribution's own kernel does)."
+    fine = f"{os.uname().release}: overlay and all namespaces"
+    return _finding("kernel", fine, f"no {', no '.join(lacking)}" if lacking else "", remedy)
 
 
-def _network(machine: Machine) -> Finding:
-    if broken := [f"{name} ({complaint})" for name, complaint in machine.network.items() if complaint]:
-        remedy = "Load the kernel modules veth, bridge and nf_tables, or use a kernel that has them."
-        return Finding("network", Level.FAIL, f"cannot make {', '.join(broken)}.", remedy)
-    return Finding("network", Level.OK, f"{', '.join(machine.network)} in a namespace of their own")
+def _network_features(machine: Machine) -> Finding:
+    broken = [f"{name} ({complaint})" for name, complaint in machine.network.items() if complaint]
+    remedy = "Load the kernel modules veth, bridge and nf_tables, or use a kernel that has them."
+    fine = f"{', '.join(machine.network)} in a namespace of their own"
+    return _finding("network", fine, f"cannot make {', '.join(broken)}" if broken else "", remedy)
 
 
 def _kmsg(machine: Machine) -> Finding:
-    if machine.kmsg:
-        return Finding("/dev/kmsg", Level.OK, "readable")
-    remedy = "In a container: pass the device, `--device /dev/kmsg`."
-    return Finding("/dev/kmsg", Level.FAIL, "cannot be read, and a kubelet does not start without it.", remedy)
+    lack = "" if machine.kmsg else "cannot be read, and a kubelet does not start without it"
+    return _finding("/dev/kmsg", "readable", lack, "In a container: pass the device, `--device /dev/kmsg`.")
 
 
 def _inotify(machine: Machine) -> Finding:
@@ -128,35 +210,33 @@ def _inotify(machine: Machine) -> Finding:
 
 def _memory(machine: Machine) -> Finding:
     detail = f"{machine.memory / GIB:.1f} GB available"
-    if machine.memory >= 3 * GIB:
-        return Finding("memory", Level.OK, detail)
-    if machine.memory >= 1.5 * GIB:
+    if 1.5 * GIB <= machine.memory < 3 * GIB:
         return Finding("memory", Level.WARN, f"{detail}; three nodes and the control plane take about 1.5.")
-    return Finding("memory", Level.FAIL, f"{detail}, 1.5 are needed.", "Free some memory, or start fewer nodes.")
+    lack = f"{detail}, 1.5 are needed" if machine.memory < 3 * GIB else ""
+    return _finding("memory", detail, lack, "Free some memory, or start fewer nodes.")
 
 
 def _disk(machine: Machine) -> Finding:
     needed, why = (2, "to run") if machine.built else (10, "for a first build")
-    detail = f"{machine.disk / GIB:.0f} GB free below {cache.directory()}"
-    if machine.disk >= needed * GIB:
-        return Finding("disk", Level.OK, detail)
-    remedy = "Free some space, or set XDG_CACHE_HOME to a directory on a larger disk."
-    return Finding("disk", Level.FAIL, f"{detail}, {needed} are needed {why}.", remedy)
+    detail = f"{machine.disk / GIB:.1f} GB free below {cache.directory()}"
+    lack = f"{detail}, {needed} are needed {why}" if machine.disk < needed * GIB else ""
+    return _finding("disk", detail, lack, "Free some space, or set XDG_CACHE_HOME to a directory on a larger disk.")
+
+
+def _state(machine: Machine) -> Finding:
+    detail = f"{machine.state_disk / GIB:.1f} GB free below {state.root()}"
+    lack = f"{detail}, 1 is needed" if machine.state_disk < GIB else ""
+    return _finding("state", detail, lack, "Free some space, or set XDG_STATE_HOME to a directory on a larger disk.")
 
 
 def _go(machine: Machine) -> Finding:
-    if machine.built:
-        return Finding("Go", Level.OK, "not needed, Kubernetes is in the cache")
     version = ".".join(map(str, machine.go))
-    if machine.go >= NEEDED_GO:
-        return Finding("Go", Level.OK, version)
-    detail = f"version {version} is too old." if version else "not installed."
-    return Finding("Go", Level.FAIL, detail, golang.INSTALL)
+    fine = "not needed, Kubernetes is in the cache" if machine.built else version
+    lack = f"version {version} is too old" if version else "not installed"
+    return _finding("Go", fine, "" if machine.built or machine.go >= golang.NEEDED else lack, golang.INSTALL)
 
 
 def _packages(machine: Machine) -> Finding:
-    if not machine.missing:
-        return Finding("packages", Level.OK, ", ".join(sorted(TOOLS)))
     names = " ".join(machine.missing)
     remedy = f"Install: `apt-get install {names}`." if machine.apt else f"Install {names} with your package manager."
-    return Finding("packages", Level.FAIL, f"not installed: {names}.", remedy)
+    return _finding("packages", ", ".join(sorted(TOOLS)), f"not installed: {names}" if names else "", remedy)

@@ -11,6 +11,7 @@ from kubeslurm.local.tasks import Failed, Tasks
 ENVIRONMENT = {"CGO_ENABLED": "0", "GOWORK": "off", "GOFLAGS": "-buildvcs=false"}
 FLAGS = ("-trimpath",)
 LINK = "-s -w"
+NEEDED = (1, 26)
 INSTALL = "Install Go 1.26 or newer and put `go` on the PATH."
 
 
@@ -59,8 +60,6 @@ def _count(line: str, step: Step) -> None:
 
 def _remedy(output: list[str]) -> str:
     text = "\n".join(output)
-    if "no space left on device" in text:
-        return "Free some disk space (a cold build needs 6 GB) and run the same command again; it goes on from there."
     if any(sign in text for sign in ("dial tcp", "no such host", "i/o timeout", "connection refused", "TLS handshake")):
         proxy = os.environ.get("GOPROXY", "the default Go module registry")
         return f"Check that this machine reaches {proxy} and run the same command again; it goes on from there."

@@ -4,11 +4,11 @@ import builtins
 import json
 import platform
 import re
+import shutil
 import ssl
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +22,7 @@ from kubeslurm.local.tasks import Failed, Tasks
 
 BASE = "localhost/debian:forky-slim"  # what buildah finds for the short name debian:forky-slim
 MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+NEEDED_SPACE = 2**30
 KEPT = 4  # tags of one name; older ones make room
 
 
@@ -44,7 +45,6 @@ class Recipe(msgspec.Struct, frozen=True):
     tag: str
     context: Path
     target: str | None = None
-    args: Mapping[str, str] = {}
     containerfile: Path | None = None
 
     @property
@@ -54,22 +54,12 @@ class Recipe(msgspec.Struct, frozen=True):
     def options(self) -> builtins.list[str]:
         """The recipe as buildah takes it."""
         target = [f"--target={self.target}"] if self.target else []
-        args = [f"--build-arg={key}={value}" for key, value in self.args.items()]
-        return [f"--tag=localhost/{self.name}:{self.tag}", f"--file={self.file}", *target, *args]
+        return [f"--tag=localhost/{self.name}:{self.tag}", f"--file={self.file}", *target]
 
 
-def build(
-    name: str,
-    *,
-    tag: str,
-    context: Path,
-    progress: Progress,
-    target: str | None = None,
-    args: Mapping[str, str] | None = None,
-    containerfile: Path | None = None,
-) -> ImageRef:
-    """Build `context`/Containerfile (or `containerfile` with that context) and tag it `localhost/NAME:TAG`."""
-    return make(Recipe(name, tag, context, target, args or {}, containerfile), tasks=Tasks(), progress=progress)
+def build(name: str, *, tag: str, context: Path, progress: Progress, target: str | None = None) -> ImageRef:
+    """Build `context`/Containerfile and tag it `localhost/NAME:TAG`."""
+    return make(Recipe(name, tag, context, target), tasks=Tasks(), progress=progress)
 
 
 def make(recipe: Recipe, *, tasks: Tasks, progress: Progress) -> ImageRef:
@@ -105,8 +95,8 @@ def _explained(name: str, failure: Failed) -> LocalError:
             " at present.",
             "Debian forky moves: try again in a day, or name another package in the Containerfile.",
         )
-    if "No space left on device" in text:
-        remedy = f"Free space below {cache.directory()}."
+    if shutil.disk_usage(cache.folder("tmp")).free < NEEDED_SPACE:  # apt does not always say so
+        remedy = f"Free some space below {cache.directory()} and run the same command again."
         return LocalError(f"The disk is full: the image {name} cannot be built.", remedy)
     again = "Run the same command again."
     if any(sign in text for sign in ("Temporary failure resolving", "Could not connect", "Failed to fetch")):
@@ -116,8 +106,8 @@ def _explained(name: str, failure: Failed) -> LocalError:
 
 def _forget_older(recipe: Recipe, tasks: Tasks) -> None:
     """Keep the newest few tags of a name; at most two go at a time, so that no build waits long for it."""
-    tags = [f"localhost/{name}" for name, _ in _stored() if name.startswith(f"{recipe.name}:")]
-    old = [tag for tag in tags if tag != f"localhost/{recipe.name}:{recipe.tag}"][KEPT - 1 :]
+    others = [image for image in list() if image.name == recipe.name and image.tag != recipe.tag]
+    old = [str(image) for image in others[KEPT - 1 :]]
     if old:
         with suppress(Failed):  # a container of another process may still stand on it
             buildah.call(tasks, "rmi", *old[-2:])
@@ -214,23 +204,15 @@ def _served(image: str, wanted: str, registry: str, ca: Path | None) -> str:
         raise LocalError(f"The registry {registry} does not answer: {error}.", remedy) from error
 
 
-class _Stored(msgspec.Struct, frozen=True):
-    id: str
-    created: str
-    names: builtins.list[str] | None = None
-
-
-def _stored() -> builtins.list[tuple[str, _Stored]]:
-    """Every image name of ours, newest first, from the store's own index: buildah would measure each layer first."""
-    index = cache.directory() / "storage/overlay-images/images.json"
-    images = msgspec.json.decode(index.read_bytes(), type=builtins.list[_Stored]) if index.exists() else []
-    newest = sorted(images, key=lambda image: image.created, reverse=True)
-    named = [(name, image) for image in newest for name in image.names or []]
-    return [(name.removeprefix("localhost/"), image) for name, image in named if name.startswith("localhost/")]
-
-
 def list() -> builtins.list[ImageRef]:  # noqa: A001
-    """Every named image in the store, newest first."""
-    split = [(*full.rpartition(":"), image) for full, image in _stored()]
-    found = [ImageRef(name, tag, image.id, image.created) for name, _, tag, image in split]
+    """Every named image, newest first, from the store's own index: buildah would measure each layer first."""
+    index = cache.directory() / "storage/overlay-images/images.json"
+    stored = json.loads(index.read_bytes()) if index.exists() else []
+    newest = sorted(stored, key=lambda image: image["created"], reverse=True)
+    named = [(name.rpartition(":"), image) for image in newest for name in image.get("names") or []]
+    found = [
+        ImageRef(name.removeprefix("localhost/"), tag, image["id"], image["created"])
+        for (name, _, tag), image in named
+        if name.startswith("localhost/")
+    ]
     return [image for image in found if str(image) != BASE and image.name != "base"]

@@ -3,6 +3,7 @@
 import ctypes
 import os
 import secrets
+import shutil
 import socket
 import struct
 import time
@@ -18,6 +19,7 @@ from kubeslurm.local.status import Status
 TOO_MANY_RESTARTS = 8
 # Counted: the apiserver watches 6 files, the controller manager 2; a kubelet takes 6, containerd 2.
 WATCHES = 8
+NEEDED_SPACE = 128 * 2**20  # etcd alone takes 64 MB at once
 
 
 def check_ports(address: str) -> None:
@@ -92,6 +94,8 @@ def _check(home: Home, status: Callable[[], Status], deadline: float) -> None:
         raise LocalError("The cluster ended while it started.", _words(home.logs / "init.log"))
     parts = status().components
     if failing := next((c for c in parts if c.restarts >= TOO_MANY_RESTARTS and c.state == "restarting"), None):
+        if shutil.disk_usage(home.path).free < NEEDED_SPACE:
+            raise LocalError("The disk is full.", f"Free some space below {home.path} and run the same command again.")
         words = _words(home.logs / log_name(failing.name))
         raise LocalError(f"{failing.name} ends again and again ({failing.last_exit}).", words)
     if time.monotonic() > deadline:

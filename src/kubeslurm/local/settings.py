@@ -6,7 +6,7 @@ They are laid over empty files while the build runs and are in no image afterwar
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from kubeslurm.local.errors import LocalError
@@ -39,23 +39,15 @@ def write(folder: Path) -> list[str]:
 
 def debian_mirror(folder: Path = Path("/etc/apt")) -> str:
     """The Debian mirror that this machine itself installs from."""
-    for uri in _uris(folder):
-        if re.search(r"/debian/?$", uri):
-            return uri.rstrip("/")
+    files = [*sorted((folder / "sources.list.d").glob("*")), folder / "sources.list"]
+    texts = [file.read_text() for file in files if file.suffix in (".sources", ".list") and file.is_file()]
+    lines = [line for text in texts for line in text.splitlines() if re.match(r"(URIs:|deb\s)", line)]
+    if found := next((word for line in lines for word in line.split() if re.search(r"://.*/debian/?$", word)), None):
+        return found.rstrip("/")
     raise LocalError(
         "No Debian mirror is named in this machine's apt sources, and node images are made of Debian packages.",
         "Run on a Debian machine, or use a cluster that you already have.",
     )
-
-
-def _uris(folder: Path) -> Iterator[str]:
-    files = sorted((folder / "sources.list.d").glob("*.sources"))
-    for text in (file.read_text() for file in files):
-        for line in re.findall(r"^URIs:(.*)$", text, re.MULTILINE):
-            yield from line.split()
-    lists = [folder / "sources.list", *sorted((folder / "sources.list.d").glob("*.list"))]
-    for text in (file.read_text() for file in lists if file.is_file()):
-        yield from re.findall(r"^deb\s+(?:\[[^\]]*\]\s+)?(\S+)", text, re.MULTILINE)
 
 
 def apt_sources(mirror: str, suites: tuple[str, ...] = SUITES) -> str:

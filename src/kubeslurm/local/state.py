@@ -182,6 +182,10 @@ def save(path: Path, value: object) -> None:
 def replace(path: Path, data: bytes | str, mode: int = 0o600) -> None:
     """Write a file, all or nothing, with its mode from the first moment."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
-        file.write(data if isinstance(data, bytes) else data.encode())
-    temporary.rename(path)
+    try:
+        with os.fdopen(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "wb") as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        temporary.rename(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise

@@ -1,14 +1,13 @@
 """What every part of a running cluster is doing, as `status` shows it."""
 
 import time
-from pathlib import Path
 
 import msgspec
 from rich.table import Table
 
 from kubeslurm.local import network
 from kubeslurm.local.progress import spoken
-from kubeslurm.local.state import ClusterSpec, Home, NodeReport, Reached, load, log_name
+from kubeslurm.local.state import ClusterSpec, Home, NodeReport, Reached, load
 from kubeslurm.local.supervisor import Condition
 
 _COLOURS = {"running": "green", "done": "green", "restarting": "red", "stopped": "yellow"}
@@ -53,14 +52,3 @@ def table(status: Status) -> Table:
         last_exit = part.last_exit if part.restarts else ""
         rows.add_row(part.name, state, spoken(time.time() - part.since), str(part.restarts), last_exit)
     return rows
-
-
-def last_words(status: Status, logs: Path) -> list[str]:
-    """The ends of the logs of what is not well."""
-    lines = []
-    for part in status.components:
-        log = logs / log_name(part.name)
-        if part.state == "restarting" and log.exists():
-            said = log.read_text(errors="replace").splitlines()[-5:]
-            lines += [f"\n{part.name}:", *(f"  {line}" for line in said)]
-    return lines

@@ -24,6 +24,8 @@ class Failed(Exception):  # noqa: N818
 
     def as_error(self, message: str, remedy: str) -> LocalError:
         """The same as a sentence for the user, with what the program said."""
+        if any("no space left on device" in line.lower() for line in self.output):
+            return LocalError(f"{message} The disk is full.", "Free some space and run the same command again.")
         said = "\n".join(f"    {line}" for line in self.output[-TAIL:])
         return LocalError(f"{message} It said:\n{said}\n" if said else message, remedy)
 

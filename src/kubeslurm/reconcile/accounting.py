@@ -17,7 +17,7 @@ from kubeslurm.kube import logs
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import references, status, workloads
+from kubeslurm.reconcile import references, refusal, status, workloads
 from kubeslurm.report import accounting as report
 from kubeslurm.report.conditions import Finding, Reason, trouble
 from kubeslurm.slurm.clusters import Clusters
@@ -36,7 +36,6 @@ class AccountingReconciler:
         self.caches = caches
         self.events = events
         self._settings: dict[Key, tuple[str, tuple[str, ...]]] = {}
-        self._served: dict[Key, str] = {}  # the container that has been ready
         references.index(caches)
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -51,11 +50,12 @@ class AccountingReconciler:
         pod = self.caches.store(POD).get(Key(key.namespace, f"{names.accounting(key.name)}-0"))
         begun = await self._begun(pod)
         blocked = () if accounting.spec.external or accounting.deleting else missing(self.caches, accounting)
+        refused = None
         if not (blocked or accounting.deleting or accounting.spec.external):
-            await self._apply(accounting, begun)
+            refused = await refusal.finding(self._apply(accounting, begun), names.SLURMDBD)
 
         seen = report.Seen(
-            blocked=blocked[0] if blocked else None,
+            blocked=blocked[0] if blocked else refused,
             pod=pod,
             log=await self._log(pod),
             begun=begun,
@@ -65,7 +65,7 @@ class AccountingReconciler:
         )
         await status.write(self.kube, ACCOUNTING, accounting, report.status(accounting, seen))
         if pod is None:
-            return None
+            return refusal.again(refused)
         return Requeue(after=RUNNING_PAUSE if pod.ready else STARTING_PAUSE)
 
     async def _apply(self, accounting: Accounting, begun: str | None) -> None:
@@ -74,15 +74,9 @@ class AccountingReconciler:
         await self.kube.apply(build.secret(accounting, files.conf))
         await self.kube.apply(build.service(accounting))
         # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
-        if begun is None:
-            message = (
-                "slurmdbd may be converting its database, and its log cannot be read to tell: changes of its "
-                "configuration, keys and image wait until the log can be read or slurmdbd is ready"
-            )
-            self.events.normal(accounting, "ConversionHeld", message)
-        elif report.converts(begun):
-            message = "slurmdbd converts its database: changes of its configuration, keys and image wait for the end"
-            self.events.normal(accounting, "ConversionHeld", message)
+        if report.busy(begun):
+            if why := report.held(begun):
+                self.events.normal(accounting, "ConversionHeld", why)
         else:
             await workloads.keep(self.kube, self.events, accounting, build.statefulset(accounting, files), current)
 
@@ -110,13 +104,12 @@ class AccountingReconciler:
         container = pod.container_status(names.SLURMDBD) if pod else None
         if pod is None or container is None or container.state.running is None:
             return ""
-        key = Key(*pod.key)
-        if pod.ready:
-            self._served[key] = container.containerID
-        # It listens only after the conversion; a long log may not show within the part that is read that it started.
-        if self._served.get(key) == container.containerID:
+        # It listens only after the conversion, and the kubelet remembers that its startup probe has succeeded. The pods
+        # of another operator may have no such probe, and count as started at once.
+        ours = names.RESTART_HASH in pod.metadata.annotations
+        if pod.ready or (ours and container.started):
             return ""
-        return await logs.beginning(self.kube, key, names.SLURMDBD)
+        return await logs.beginning(self.kube, Key(*pod.key), names.SLURMDBD)
 
     async def _complaints(self, pod: Pod | None) -> tuple[str, ...]:
         """Slurmdbd looks at the database's settings once, when it starts: so do we, once per container."""

@@ -20,6 +20,7 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists
 from kubeslurm.kube.events import Events
+from kubeslurm.reconcile import refusal
 from kubeslurm.slurm import conf
 
 BY_TRIAL = "trial"
@@ -32,6 +33,7 @@ class Mounted(msgspec.Struct, frozen=True):
     wanted: str
     live: str
     repaired: bool = False  # somebody had edited it
+    pause: float | None = None  # until a trial that could not run is repeated
 
 
 class ConfigGate:
@@ -53,21 +55,24 @@ class ConfigGate:
         wanted, live, edited = digest.of_files(files), self.live(controller), self._is_edited(controller)
         # What only slurmrestd reads needs no trial, and for a slurmctld elsewhere there is none of ours to try it.
         check = Check(Verdict.PROMOTE) if controller.spec.external else self._judge(controller, files, wanted, live)
+        refused = ""
         match check.verdict:
             case Verdict.TRY:
-                await self._start_trial(controller, files, wanted)
+                refused = await self._start_trial(controller, files, wanted)
             case Verdict.PROMOTE | Verdict.ACCEPTED:
-                before = self.live_conf(controller)
+                before = self.accepted(controller)
                 await self._kube.apply(build.configmap(controller, files, wanted))
                 if live != wanted:
-                    self._tell(controller, wanted, conf.needs_restart(before, files[SLURM_CONF]) if before else [])
+                    self._tell(controller, wanted, conf.needs_restart(before, files) if before else [])
                 live = wanted
             case Verdict.REFUSED:
                 self._events.warning(controller, "ConfigRefused", check.message)
-        if live != wanted and (good := self._accepted(controller)):
+        if live != wanted and (good := self.accepted(controller)):
             await self._kube.apply(build.configmap(controller, good, live))
         await self._clear_trials(controller, self._kept_trial(controller, check, wanted))
-        return Mounted(check, wanted, live, edited)
+        if refused:
+            return Mounted(Check(Verdict.UNTRIED, refused), wanted, live, edited, refusal.PAUSE)
+        return Mounted(check, wanted, live, edited, decide.TRIAL_PAUSE if check.verdict is Verdict.UNTRIED else None)
 
     def _tell(self, controller: Controller, wanted: str, restart: list[str]) -> None:
         self._events.normal(controller, "ConfigAccepted", f"configuration {wanted} is accepted and live")
@@ -87,9 +92,9 @@ class ConfigGate:
 
     def live_conf(self, controller: Controller) -> str:
         """The slurm.conf that was accepted last; empty when it is not known."""
-        return self._accepted(controller).get(SLURM_CONF, "")
+        return self.accepted(controller).get(SLURM_CONF, "")
 
-    def _accepted(self, controller: Controller) -> Mapping[str, str]:
+    def accepted(self, controller: Controller) -> Mapping[str, str]:
         """The files that were accepted last, also while somebody's edit of the ConfigMap is being undone."""
         key, found, live = Key(*controller.key), self._mounted(controller), self.live(controller)
         if found is not None and not self._is_edited(controller):
@@ -111,12 +116,16 @@ class ConfigGate:
             trial = Trial("refused", explained(trial.message, files))
         return decide.check(wanted, live, tuple(conf.lint(files)), trial)
 
-    async def _start_trial(self, controller: Controller, files: Mapping[str, str], wanted: str) -> None:
-        await self._kube.apply(build_trial.configmap(controller, files, wanted))
+    async def _start_trial(self, controller: Controller, files: Mapping[str, str], wanted: str) -> str:
+        """Returns why there can be no trial, if so."""
         try:
+            await self._kube.apply(build_trial.configmap(controller, files, wanted))
             await self._kube.create(build_trial.pod(controller, wanted))
         except AlreadyExists:
-            return
+            return ""
+        except refusal.REFUSED as error:
+            return refusal.words(error, names.SLURMCTLD)
+        return ""
 
     def _kept_trial(self, controller: Controller, check: Check, wanted: str) -> str:
         """The trial whose objects stay: one under way, or one that is the record of a refusal."""

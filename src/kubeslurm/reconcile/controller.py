@@ -13,20 +13,21 @@ from kubeslurm.build import controller as build
 from kubeslurm.build import names
 from kubeslurm.build.adoption import is_adoption, settled
 from kubeslurm.build.config import files, referenced
-from kubeslurm.decide.config import TRIAL_PAUSE, Verdict
+from kubeslurm.decide.config import Verdict
 from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import references, status
+from kubeslurm.reconcile import references, refusal, status
 from kubeslurm.reconcile.config import ConfigGate, Mounted
 from kubeslurm.reconcile.delivery import Arrival, Courier
 from kubeslurm.reconcile.monitor import Monitors
 from kubeslurm.reconcile.observation import Observed, observe, restart_hash
 from kubeslurm.reconcile.rescue import rescue
 from kubeslurm.report import controller as report
+from kubeslurm.report.conditions import Finding
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
 
@@ -66,20 +67,22 @@ class ControllerReconciler:
         await rescue(self.kube, self.caches, self.events, controller, seen.pod)
 
         # A configuration reaches the mounted ConfigMap only through this gate.
-        config = self.gate.untouched(controller)
+        config, refused = self.gate.untouched(controller), None
         if seen.sources is not None:
             config = await self.gate.admit(controller, files(seen.sources))
-            await self._apply(controller, seen, config)
+            refused = await refusal.finding(self._apply(controller, seen, config), names.SLURMCTLD)
         if config.repaired and seen.pod is not None:
             await self.courier.refresh(seen.pod)
         conf = self.gate.live_conf(controller)
         arrival = await self.courier.deliver(controller, config.live, conf, seen.pod, self.clusters.of(key))
 
-        await self._report(controller, seen, config, arrival)
-        pause = TRIAL_PAUSE if config.check.verdict is Verdict.UNTRIED else arrival.again
-        return Requeue(after=pause) if pause is not None else None
+        await self._report(controller, seen, config, arrival, refused)
+        pause = config.pause or arrival.again
+        return refusal.again(refused) if pause is None else Requeue(after=pause)
 
-    async def _report(self, controller: Controller, seen: Observed, config: Mounted, arrival: Arrival) -> None:
+    async def _report(
+        self, controller: Controller, seen: Observed, config: Mounted, arrival: Arrival, refused: Finding | None
+    ) -> None:
         key = Key(*controller.key)
         slurm = self.clusters.of(key)
         found = report.Seen(
@@ -89,6 +92,7 @@ class ControllerReconciler:
             delivery=arrival.step,
             delivery_trouble=arrival.trouble,
             missing=seen.missing,
+            refused=refused,
             pod=seen.pod,
             reachable=slurm is not None and slurm.snapshot.fresh(),
             restapis=seen.restapis,
@@ -106,12 +110,12 @@ class ControllerReconciler:
             return
         await self.kube.apply(build.service(controller))
         current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
-        conf = self.gate.live_conf(controller)
+        accepted = self.gate.accepted(controller)
         # Made only once there is a checked configuration to mount, and a database to register the new cluster in. None
         # may be on trial: a first start with the address of a slurmdbd that is no longer wanted would never end.
         too_early = seen.accounting_awaited or config.check.verdict in (Verdict.TRY, Verdict.TRYING)
-        if config.live and conf and (current is not None or not too_early):
-            stamps = build.Stamps(seen.stamps.slurm_key, seen.stamps.jwt_key, restart_hash(conf))
+        if config.live and accepted and (current is not None or not too_early):
+            stamps = build.Stamps(seen.stamps.slurm_key, seen.stamps.jwt_key, restart_hash(accepted))
             wanted = settled(build.statefulset(controller, stamps), current)
             await self.kube.apply(wanted)
             if current is not None and is_adoption(wanted, current):

@@ -19,7 +19,7 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import NotFound
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import hostkeys, references, status, workloads
+from kubeslurm.reconcile import hostkeys, references, refusal, status, workloads
 from kubeslurm.report import loginset as report
 from kubeslurm.report.conditions import Finding, Reason, trouble
 from kubeslurm.slurm.clusters import Clusters
@@ -52,12 +52,13 @@ class LoginSetReconciler:
 
         controller = self.caches.store(CONTROLLER).get(Key(*loginset.controller_key))
         blocked = self._blocked(loginset, controller)
+        refused = None
         if blocked is None and controller is not None:
-            await self._apply(loginset, controller)
+            refused = await refusal.finding(self._apply(loginset, controller), names.LOGIN)
 
         pods = tuple(self.caches.store(POD).by(BY_LOGINSET, str(key)))
         seen = report.Seen(
-            blocked=blocked,
+            blocked=blocked or refused,
             deployment=self.caches.store(DEPLOYMENT).get(key),
             pods=pods,
             logs=await self._logs(pods),
@@ -65,7 +66,7 @@ class LoginSetReconciler:
         )
         with suppress(NotFound):  # no finalizer holds it: it may go at any moment
             await status.write(self.kube, LOGINSET, loginset, report.status(loginset, seen))
-        return Requeue(after=PAUSE) if pods else None
+        return Requeue(after=PAUSE) if pods else refusal.again(refused)
 
     def _blocked(self, loginset: LoginSet, controller: Controller | None) -> Finding | None:
         """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""

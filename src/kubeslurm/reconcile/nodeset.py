@@ -7,6 +7,7 @@ from kubeslurm.api.controller import Controller
 from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD, SECRET
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import names
+from kubeslurm.decide import health
 from kubeslurm.decide.plan import Plan, decide
 from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
@@ -148,7 +149,11 @@ class NodeSetReconciler:
     def _of_secret(self, secret: views.Secret) -> Iterable[Key]:
         for nodeset in self.caches.store(NODESET):
             ssh = nodeset.spec.ssh
-            if ssh and ssh.enabled and (nodeset.namespace, ssh.sssdConfRef.name) == secret.key:
+            controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))
+            used = {controller.spec.slurmKeyRef} if controller is not None else set()
+            if ssh and ssh.enabled:
+                used.add(ssh.sssdConfRef)
+            if secret.namespace == nodeset.namespace and secret.name in {ref.name for ref in used if ref}:
                 yield Key(*nodeset.key)
 
     def _follow(self, workers: Workers, cluster: SlurmCluster) -> None:
@@ -159,6 +164,9 @@ class NodeSetReconciler:
             name = f"{cluster.key.namespace}/{cluster.key.name}/{node.name}"
             for pod in self.caches.store(POD).by(observe.BY_SLURM_NAME, name):
                 found.update(self._of_pod(pod))
+            if not node.comment:
+                nodesets = references.nodesets(self.caches, cluster.key)
+                found.update(Key(*each.key) for each in nodesets if health.unnamed(each, (node,)))
             return found
 
         def everybody() -> None:

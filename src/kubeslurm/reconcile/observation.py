@@ -1,5 +1,7 @@
 """What a Controller rests on, read from the stores in one go."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from kubeslurm.api.accounting import Accounting
@@ -60,10 +62,9 @@ def observe(caches: Caches, controller: Controller, live: str) -> Observed:
     )
 
 
-def restart_hash(slurm_conf: str) -> str:
-    """Changes when a setting changes that slurmctld takes only at its start."""
-    found = conf.values(conf.parse(slurm_conf))
-    return digest.of_files({name: found.get(name.lower(), "") for name in conf.RESTART_KEYS})
+def restart_hash(files: Mapping[str, str]) -> str:
+    """Changes when something changes that slurmctld takes only at its start."""
+    return digest.of_files(conf.at_start(files))
 
 
 def _sources(caches: Caches, controller: Controller, nodesets: tuple[NodeSet, ...], live: str) -> config.Sources:

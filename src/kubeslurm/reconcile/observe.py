@@ -7,16 +7,16 @@ from datetime import UTC, datetime
 import msgspec
 
 from kubeslurm.api import views
-from kubeslurm.api.kinds import CONTROLLER, CONTROLLER_REVISION, NODE, NODESET, POD, SECRET
+from kubeslurm.api.kinds import CONTROLLER_REVISION, NODE, NODESET, POD, SECRET
 from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.build import digest, identity, names, revision, slurmd_conf
-from kubeslurm.build.worker import EMPTY_HASH, SshHashes
+from kubeslurm.build import identity, names, revision, slurmd_conf
+from kubeslurm.build.worker import Stamps
 from kubeslurm.decide import health
 from kubeslurm.decide.facts import EPOCH, PodInfo, Seen, Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
 from kubeslurm.kube.caches import Caches
-from kubeslurm.reconcile import references
+from kubeslurm.reconcile import stamps
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.models import Node
 
@@ -25,7 +25,7 @@ BY_SLURM_NAME = "slurm-node"
 BY_CLUSTER = "cluster"
 BY_NODE = "kubernetes-node"
 BY_POD_INFO = "pod-info"
-BY_FEATURE = "feature"
+BY_TRAIT = "trait"  # nodes without a comment, under all that may tell whose they are
 
 
 class View(msgspec.Struct, frozen=True):
@@ -36,7 +36,7 @@ class View(msgspec.Struct, frozen=True):
     failure: str  # why Slurm cannot be asked; empty when it can
     absences: dict[str, int]
     revision: revision.Choice
-    ssh: SshHashes
+    stamps: Stamps
     moment: int = 0  # how many changes had been heard of
 
 
@@ -79,7 +79,7 @@ class Observer:
             )
             for pod in pods
         )
-        ssh = self._ssh(nodeset)
+        today = stamps.of(self._caches, nodeset)
         choice = revision.choose(nodeset, self._revisions(nodeset), {worker.revision for worker in workers})
         seen = Seen(
             workers=workers,
@@ -90,9 +90,9 @@ class Observer:
             hosts=tuple(hosts) if _needs_hosts(nodeset) else (),
             amnesia=self._amnesia(nodeset, workers, slurm) if slurm and known else False,
             shared=self._shared(nodeset, workers),
-            stale=frozenset(worker.name for worker in workers if _ssh_differs(nodeset, worker, ssh)),
+            stale=frozenset(worker.name for worker in workers if stamps.differ(nodeset, worker, today)),
         )
-        return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, ssh, moment)
+        return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, today, moment)
 
     def is_current(self, view: View) -> bool:
         """Whether nothing has changed since, by us or anybody else, and Slurm's answers have not become too old."""
@@ -158,7 +158,7 @@ class Observer:
         return [each for each in found if (owner := each.metadata.controller) and owner.uid == nodeset.metadata.uid]
 
     def _records(self, nodeset: NodeSet, workers: Iterable[Worker], slurm: SlurmCluster) -> tuple[Node, ...]:
-        """Slurm nodes of this NodeSet without a pod, told by their comment; one without any, by name and silence."""
+        """Slurm nodes of this NodeSet without a pod, told by their comment; those without any, by other traits."""
         ended = {worker.name for worker in workers if worker.finished}
         gone = {worker.slurm_name for worker in workers if worker.finished and not worker.terminating}
         pods, nodes = self._caches.store(POD), slurm.snapshot.store
@@ -171,8 +171,11 @@ class Observer:
             known = Key(nodeset.namespace, info.podName) in pods and info.podName not in ended
             if not known and health.is_of(nodeset, info, node):
                 found.append(node)
-        silent = health.silent(nodeset, nodes.by(BY_FEATURE, nodeset.slurm_name))
-        return (*found, *(node for node in silent if not self._claims(nodeset, node.name)))
+        traits = (nodeset.slurm_name, slurmd_conf.owner_mark(nodeset.metadata.uid))
+        candidates = {node.name: node for trait in traits for node in nodes.by(BY_TRAIT, trait)}
+        placed = all(worker.slurm_name for worker in workers)
+        unnamed = health.unnamed(nodeset, candidates.values(), placed=placed)
+        return (*found, *(node for node in unnamed if not self._claims(nodeset, node.name)))
 
     def _shared(self, nodeset: NodeSet, workers: Iterable[Worker]) -> tuple[str, ...]:
         count = self._caches.store(POD).count
@@ -201,17 +204,6 @@ class Observer:
             found[worker.slurm_name] = slurm.snapshot.absences(worker.slurm_name, since=since)
         return found
 
-    def _ssh(self, nodeset: NodeSet) -> SshHashes:
-        ssh = nodeset.spec.ssh
-        if ssh is None or not ssh.enabled:
-            return SshHashes()
-        found = references.secret(self._caches, nodeset.namespace, ssh.sssdConfRef)
-        users = references.key_bytes(found, ssh.sssdConfRef) or b""
-        return SshHashes(
-            sshd=digest.of_values({"sshd_config": slurmd_conf.sshd_config(ssh.extraSshdConfig).encode()}),
-            sssd=digest.of_values({"sssd.conf": users}) if users else EMPTY_HASH,
-        )
-
 
 def _cluster(pod: views.Pod) -> tuple[str, ...]:
     name = pod.metadata.labels.get(names.LABEL_CLUSTER)
@@ -229,7 +221,7 @@ def _needs_hosts(nodeset: NodeSet) -> bool:
 
 def _index(cluster: SlurmCluster) -> None:
     cluster.snapshot.store.add_index(BY_POD_INFO, pod_owner)
-    cluster.snapshot.store.add_index(BY_FEATURE, lambda node: node.features)
+    cluster.snapshot.store.add_index(BY_TRAIT, lambda node: () if node.comment else (*node.features, node.extra))
 
 
 def slurm_names(pod: views.Pod) -> tuple[str, ...]:
@@ -255,17 +247,6 @@ def owner(obj: views.Pod | views.ControllerRevision) -> tuple[str, ...]:
     if labels.get(names.LABEL_NAME) == names.SLURMD and names.LABEL_CLUSTER in labels and instance:
         return (f"{obj.namespace}/{instance}",)
     return ()
-
-
-def _ssh_differs(nodeset: NodeSet, worker: Worker, ssh: SshHashes) -> bool:
-    """Whether the pod mounted other ssh files; pods that a predecessor made are not restarted over a digest."""
-    if not (nodeset.spec.ssh and nodeset.spec.ssh.enabled):
-        return False
-    if not any(owner.kind == CONTROLLER.kind for owner in worker.pod.metadata.ownerReferences):
-        return False
-    have = worker.pod.metadata.annotations
-    sssd = ssh.sssd if ssh.sssd != EMPTY_HASH else have.get(names.SSSD_CONF_HASH)  # the Secret is missing: wait for it
-    return (have.get(names.SSHD_CONF_HASH), have.get(names.SSSD_CONF_HASH)) != (ssh.sshd, sssd)
 
 
 def _failure(slurm: SlurmCluster | None) -> str:

@@ -23,7 +23,7 @@ from kubeslurm.engine.limit import Backoff
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists, NotFound
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import crowd
+from kubeslurm.reconcile import crowd, refusal
 from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.observe import Observer, View
 from kubeslurm.reconcile.removal import Outcome, Removal, Request
@@ -71,6 +71,7 @@ class Pods:
         self._nodes = SlurmNodes(kube, self._ledgers)
         self._removal = Removal(kube, self._ledgers, clock)
         self._rests: dict[tuple[str, str], Rest] = {}
+        self._refusals = refusal.Memory(clock)
 
     def policy(self, nodeset: NodeSet, view: View) -> Policy:
         """What the decision must know besides the objects."""
@@ -134,7 +135,9 @@ class Pods:
         slurm = view.slurm
         if slurm is None or not view.seen.known:
             return ()
-        changes = dict(plan.changes)
+        # Marking many pods takes a while, in which Slurm may have been read again.
+        suspects = {each.name for each in plan.suspects}
+        changes = sync.renewed(plan.changes, view.seen.workers, slurm.snapshot.get, plan.holds, suspects)
         cleared, troubles = await self._nodes.judge(slurm, plan.suspects, self._observer.ages(plan.suspects))
         for each in cleared:  # its jobs are younger than its slurmd: nothing was lost
             comment = NodeUpdate(comment=each.info)
@@ -178,23 +181,40 @@ class Pods:
         created: list[str] = []
         is_taken = self._observer.is_taken
         names_taken = [slot for slot in plan.create if is_taken(nodeset, identity.slurm_name(nodeset, slot))]
+        wanted = [slot for slot in plan.create if slot not in names_taken]
+        uid, state = nodeset.metadata.uid, (nodeset.metadata.generation, controller.metadata.generation)
+        held = self._refusals.recall(uid, state) if wanted else ""
+        refused = [held] if held else []
 
         async def make(slot: Slot) -> None:
-            for claim in claims.objects(nodeset, slot):
-                await self._ensure(claim)
-            tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.ssh, self._settings.domain)
-            try:
-                made = await self._kube.create(tree)
-            except AlreadyExists:
-                # Not ours, or not seen yet: look, so that the next pass knows.
-                await self._kube.get(POD, Key(nodeset.namespace, identity.pod_name(nodeset, slot)))
+            if refused:  # what is wrong with one worker is wrong with the others as well
                 return
-            created.append(str(made["metadata"]["name"]))
+            try:
+                created.extend(await self._make(controller, nodeset, view, slot))
+            except refusal.REFUSED as error:
+                refused.append(refusal.words(error, names.SLURMD))
 
-        troubles = await crowd.each([slot for slot in plan.create if slot not in names_taken], make)
+        troubles = await crowd.each(wanted, make)
         if created:
+            self._refusals.forget(uid)
             self._events.normal(nodeset, "SuccessfulCreate", f"created {_words(created)}")
-        return troubles + tuple(_taken(slot) for slot in names_taken)
+        if refused and not held:
+            self._refusals.note(uid, state, min(refused))
+            self._events.warning(nodeset, "FailedCreate", min(refused))
+        return (*sorted(refused)[:1], *troubles, *(_taken(slot) for slot in names_taken))
+
+    async def _make(self, controller: Controller, nodeset: NodeSet, view: View, slot: Slot) -> tuple[str, ...]:
+        """Makes one worker; returns its name unless it was there already."""
+        for claim in claims.objects(nodeset, slot):
+            await self._ensure(claim)
+        tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.stamps, self._settings.domain)
+        try:
+            made = await self._kube.create(tree)
+        except AlreadyExists:
+            # Not ours, or not seen yet: look, so that the next pass knows.
+            await self._kube.get(POD, Key(nodeset.namespace, identity.pod_name(nodeset, slot)))
+            return ()
+        return (str(made["metadata"]["name"]),)
 
     async def _release_claims(self, nodeset: NodeSet, gone: Iterable[Worker], plan: Plan) -> None:
         """Hands the claims of scaled-in workers to their pods, with which they then go; others keep theirs."""

@@ -16,7 +16,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import references, status, workloads
+from kubeslurm.reconcile import references, refusal, status, workloads
 from kubeslurm.report import restapi as report
 from kubeslurm.report.conditions import Finding
 from kubeslurm.slurm.clusters import Clusters
@@ -43,18 +43,19 @@ class RestApiReconciler:
 
         controller = self.caches.store(CONTROLLER).get(Key(*restapi.controller_key))
         blocked = self._blocked(restapi, controller)
+        refused = None
         if blocked is None and controller is not None and not restapi.deleting:
-            await self._apply(restapi, controller)
+            refused = await refusal.finding(self._apply(restapi, controller), names.SLURMRESTD)
 
         seen = report.status(
             restapi,
             self.caches.store(DEPLOYMENT).get(Key(key.namespace, names.restapi(key.name))),
             self.caches.store(POD).by("slurmrestd", str(key)),
-            blocked,
+            blocked or refused,
             datetime.now(UTC),
         )
         await status.write(self.kube, RESTAPI, restapi, seen)
-        return None
+        return refusal.again(refused)
 
     def _blocked(self, restapi: RestApi, controller: Controller | None) -> Finding | None:
         """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""

@@ -35,7 +35,9 @@ class SlurmNodes:
 
     async def update(self, slurm: SlurmCluster, changes: Mapping[str, NodeUpdate]) -> tuple[str, ...]:
         """Applies the changes, each distinct one in a single call."""
-        wanted = await self._without_second_thoughts(slurm, changes)
+        # On a large cluster several passes are made before a list shows what the first of them wrote.
+        unsaid = {name: update for name, update in changes.items() if not slurm.snapshot.is_written(name, update)}
+        wanted = await self._without_second_thoughts(slurm, unsaid)
 
         async def tell(group: tuple[NodeUpdate, list[str]]) -> None:
             update, names = group
@@ -43,10 +45,14 @@ class SlurmNodes:
                 await slurm.client.update_nodes(names, update)
             except NotFound:
                 return  # deleted meanwhile; the next list will say so
+            slurm.snapshot.wrote(names, update)
 
         troubles = await crowd.each(sync.grouped(wanted), tell)
-        if wanted and len(wanted) <= READ_BACK:
-            await self._read_back(slurm, wanted)
+        moved = [name for name, update in wanted.items() if update.state]  # nobody waits for a comment
+        if len(moved) <= READ_BACK:
+            await self._read_back(slurm, moved)
+        else:
+            slurm.snapshot.look_soon()
         return troubles
 
     async def _without_second_thoughts(
@@ -74,7 +80,7 @@ class SlurmNodes:
         except Refused as error:
             log.info("Slurm keeps a node record", reason=str(error))
             # Some may be gone all the same, and must not lend their drain to the next worker of that name.
-            await crowd.each(wanted, lambda name: self._read_back(slurm, [name]))
+            await self._read_back(slurm, wanted)
         except SlurmError as error:
             return (str(error),)
         else:
@@ -204,7 +210,7 @@ class SlurmNodes:
         await self._read_back(slurm, [node.name])
 
     async def _read_back(self, slurm: SlurmCluster, names: Iterable[str]) -> None:
-        try:
-            await slurm.snapshot.refresh(names)
-        except SlurmError as error:
-            log.info("changed nodes could not be read back", reason=str(error))
+        async def read(name: str) -> None:
+            await slurm.snapshot.refresh([name])
+
+        await crowd.each(names, read)

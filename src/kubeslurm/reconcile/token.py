@@ -16,7 +16,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile import references, status
+from kubeslurm.reconcile import references, refusal, status
 from kubeslurm.report import token as report
 from kubeslurm.report.conditions import Finding
 from kubeslurm.slurm import tokens
@@ -58,7 +58,11 @@ class TokenReconciler:
         claims = self._claims(token, held, signing_key)
         issue, again = decide(_facts(token, held, claims), now)
         if issue is Issue.NEW:
-            claims = await self._issue(token, held, signing_key, now)
+            try:
+                claims = await self._issue(token, held, signing_key, now)
+            except refusal.REFUSED as error:
+                await self._report(token, None, report.invalid(refusal.words(error, "")))
+                return Requeue(after=refusal.PAUSE)
         await self._report(token, claims, None)
         return Requeue(after=again) if again is not None else None
 

@@ -13,10 +13,12 @@ from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, tro
 from kubeslurm.report.pods import pod_trouble
 
 _STARTED = re.compile(r"slurmdbd version (\S+) started")
+_CONNECTED = "MySQL server version is"
 # Seen when 26.05 took over a database of 24.11: each table is brought up to date before slurmdbd listens.
 _CONVERTS = re.compile(r"onverting|(adding|dropping|changing) \S*\s?(column|key) ", re.IGNORECASE)
 # Client errors of MySQL: no connection, unknown host, connection lost.
 _AWAY = ("failed: 2002", "failed: 2003", "failed: 2005", "error: 2006", "error: 2013", "must be up when starting")
+_REFUSED = "Access denied for user"
 # What slurmdbd looks at when it starts: settings it cannot do without, and those that only cost speed.
 _INSISTED = {"innodb_snapshot_isolation": "OFF", "innodb_lock_wait_timeout": "900"}
 _ADVISED = {"innodb_buffer_pool_size": "half of the server's memory"}
@@ -73,10 +75,11 @@ def _trouble(accounting: Accounting, seen: Seen) -> Finding | None:
 
 
 def _said(seen: Seen) -> str:
-    """What slurmdbd says now, or said before its container ended."""
+    """What slurmdbd says now, or said before its container ended, or last before it fell silent at its start."""
     container = seen.pod.container_status(names.SLURMDBD) if seen.pod else None
     ended = container.lastState.terminated if container and not container.ready else None
-    return (ended.message if ended else "") + "\n" + seen.log
+    begun = "" if busy(seen.begun) else seen.begun
+    return "\n".join((ended.message if ended else "", begun or "", seen.log))
 
 
 def diagnosis(accounting: Accounting, log: str) -> Finding | None:
@@ -85,7 +88,7 @@ def diagnosis(accounting: Accounting, log: str) -> Finding | None:
     if storage is None:
         return None
     where, recent = f"{storage.host}:{storage.port}", _STARTED.split(log)[-1]
-    if "Access denied for user" in recent:
+    if _REFUSED in recent:
         secret = storage.passwordKeyRef
         message = (
             f"the database at {where} refuses user {storage.username!r}: correct the password in Secret "
@@ -104,7 +107,39 @@ def diagnosis(accounting: Accounting, log: str) -> Finding | None:
 
 def converts(begun: str) -> bool:
     """Whether slurmdbd turns the database into that of its release, by its first words, which may be hours old."""
-    return bool(_CONVERTS.search(begun)) and not _STARTED.search(begun)
+    latest = _since_complaint(begun)
+    return bool(_CONVERTS.search(latest)) and not _STARTED.search(latest)
+
+
+def busy(begun: str | None) -> bool:
+    """Whether slurmdbd works on its tables, or nobody can tell: it does so before it says a word of a conversion."""
+    if begun is None or converts(begun):
+        return True
+    latest = _since_complaint(begun)
+    return _CONNECTED in latest and not _STARTED.search(latest)
+
+
+def _since_complaint(begun: str) -> str:
+    """What it said since the database last turned it away.
+
+    When that happens at the end of a conversion, slurmdbd waits for ever and says no more: only another one will do.
+    """
+    lines = begun.splitlines()
+    signs = (_REFUSED, *_AWAY)
+    last = max((number for number, line in enumerate(lines) if any(sign in line for sign in signs)), default=-1)
+    return "\n".join(lines[last + 1 :])
+
+
+def held(begun: str | None) -> str:
+    """What users are told about changes that wait; nothing for the few seconds of a start as usual."""
+    if begun is None:
+        return (
+            "slurmdbd may be converting its database, and its log cannot be read to tell: changes of its "
+            "configuration, keys and image wait until the log can be read or slurmdbd is ready"
+        )
+    if converts(begun):
+        return "slurmdbd converts its database: changes of its configuration, keys and image wait for the end"
+    return ""
 
 
 def complaints(log: str) -> tuple[str, ...]:

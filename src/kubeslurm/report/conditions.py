@@ -39,6 +39,7 @@ class Reason(StrEnum):
     KEY_MISSING = "KeyMissing"
     NOT_REACHABLE = "SlurmNotReachable"
     NOT_SCHEDULED = "NotScheduled"
+    REFUSED = "Refused"
     RESTARTING = "Restarting"
     STARTING = "Starting"
     TOKEN_EXPIRED = "TokenExpired"  # noqa: S105

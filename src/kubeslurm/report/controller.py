@@ -30,6 +30,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     delivery: Delivery = Delivery.AWAIT_POD
     delivery_trouble: str = ""
     missing: tuple[Finding, ...] = ()
+    refused: Finding | None = None
     pod: Pod | None = None
     reachable: bool = False
     restapis: int = 0
@@ -84,8 +85,8 @@ def _refusal(seen: Seen) -> str:
 def _trouble(controller: Controller, seen: Seen) -> Finding | None:
     if controller.deleting:
         return None  # keys and files may be gone already, and nothing is made from them any more
-    if seen.missing:
-        return seen.missing[0]
+    if blocked := next(iter(seen.missing), seen.refused):
+        return blocked
     if seen.check.verdict is Verdict.REFUSED:
         return trouble(Reason.CONFIG_REFUSED, _refusal(seen))
     if seen.check.verdict is Verdict.UNTRIED:

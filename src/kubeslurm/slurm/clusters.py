@@ -97,7 +97,8 @@ class Clusters:
                 listener(cluster)
             cluster.start()
         else:
-            cluster.client.transport.use(servers)
+            if cluster.client.transport.use(servers):
+                cluster.snapshot.look_soon()
             cluster.token.rotate(jwt_key)
         return cluster
 

@@ -10,6 +10,7 @@ __all__ = [
     "Entry",
     "Pair",
     "Problem",
+    "at_start",
     "checksum",
     "lint",
     "max_node_count",
@@ -35,6 +36,8 @@ RESTART_KEYS = (
     "SlurmctldPort",
     "StateSaveLocation",
 )
+# A reconfigure takes another topology.yaml, but goes on with the old one when there is none any more.
+RESTART_FILES = ("topology.yaml",)
 
 
 def user_values(extra: str) -> dict[str, str]:
@@ -76,10 +79,17 @@ def max_node_count(needed: int, current: int = 0) -> int:
     return min(count, LARGEST_NODE_COUNT)
 
 
-def needs_restart(old: str, new: str) -> list[str]:
-    """The settings that differ between two slurm.conf and that only a restart of slurmctld brings into force."""
-    before, after = (values([entry for entry in parse(text) if not is_record(entry)]) for text in (old, new))
-    return [name for name in RESTART_KEYS if before.get(name.lower()) != after.get(name.lower())]
+def at_start(files: Mapping[str, str]) -> dict[str, str]:
+    """What slurmctld takes from its files only at its start: settings, and whether there is a file at all."""
+    found = values([entry for entry in parse(files.get("slurm.conf", "")) if not is_record(entry)])
+    settings = {name: found.get(name.lower(), "") for name in RESTART_KEYS}
+    return settings | {name: "there" for name in RESTART_FILES if name in files}
+
+
+def needs_restart(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """The settings and files that differ and that only a restart of slurmctld brings into force."""
+    before, after = at_start(old), at_start(new)
+    return [name for name in (*RESTART_KEYS, *RESTART_FILES) if before.get(name) != after.get(name)]
 
 
 def checksum(text: str) -> int:

@@ -11,6 +11,8 @@ import msgspec
 import yarl
 from aiohttp.client_proto import ResponseHandler
 
+from kubeslurm.engine.http import unrepeated
+
 CONNECT = 1.0
 KEEP = 5.0  # seconds; slurmrestd may close an idle connection later on
 
@@ -124,7 +126,7 @@ class Session:
                 headers=headers,
                 data=body or None,
                 allow_redirects=False,
-                middlewares=(_unrepeated,) if changes else (),
+                middlewares=(unrepeated,) if changes else (),
             ) as found:
                 if 300 <= found.status < 400 and found.status != 304:
                     raise LineError(f"answered {found.status}, which slurmrestd never does: another server is there")
@@ -151,20 +153,6 @@ class Session:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self._session
-
-
-async def _unrepeated(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
-    """Keeps aiohttp from sending a change again by itself.
-
-    It repeats a GET or DELETE whose connection ended without an answer, but no other kind of error. The first may have
-    been carried out; and if the second finds no connection, it would seem that nothing was sent.
-    """
-    try:
-        return await handler(request)
-    except aiohttp.ClientConnectorError:
-        raise
-    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-        raise aiohttp.ClientConnectionError(f"{type(error).__name__} {error}".strip()) from error
 
 
 def _words(error: Exception) -> str:

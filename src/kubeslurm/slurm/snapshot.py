@@ -1,9 +1,10 @@
 """The one view of a Slurm cluster's nodes that all controllers share, kept current by polling."""
 
 import asyncio
+import contextlib
 import time
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 import structlog
 
@@ -17,6 +18,12 @@ log = structlog.get_logger(__name__)
 INTERVAL = 0.5
 # After a full list the poller rests for a multiple of what it cost: at most a sixth of slurmctld's time is taken.
 REST = 5.0
+# Seconds that a list can cost slurmctld for each node in it; what is more was spent by a machine that has no time.
+DEAREST = 0.002
+# And no longer than people wait for what they changed.
+LONGEST_REST = 10.0
+# While a change of ours is on its way, the rest is shorter: somebody waits for what it leads to.
+SHORT_REST = 1.0
 LONGEST_RETRY = 5.0
 FRESH = 5.0
 # A full list now and then even if nothing changed: absence is only ever concluded from full lists.
@@ -55,7 +62,9 @@ class Snapshot:
         self._lists: list[float] = []
         self._seen: dict[str, float] = {}
         self._single: dict[str, float] = {}
+        self._written: dict[str, tuple[Hashable, float]] = {}
         self._cost = 0.0
+        self._awaited = asyncio.Event()
         self._health: list[Callable[[], None]] = []
 
     def age(self, now: float | None = None) -> float:
@@ -93,11 +102,12 @@ class Snapshot:
                 # A listener's mistake must not end the only source of news; the snapshot counts as stale meanwhile.
                 log.exception("polling Slurm went wrong")
                 pause = self._failed(f"internal error: {error!r}")
-            await asyncio.sleep(pause)
+            await self._rest(pause)
 
     async def poll(self) -> float:
         """One look at Slurm; returns how long to rest before the next."""
         asked, slept = self._clock(), self._asleep()
+        self._awaited.clear()
         try:
             answer = await self._client.nodes(None if self._full_list_due(asked) else self._last_update)
         except SlurmError as error:
@@ -107,13 +117,18 @@ class Snapshot:
             self._last_update = answer.last_update
             self._cost = self._clock() - asked
         self._succeeded(asked, slept)
-        return max(INTERVAL, REST * self._cost) if answer is not None else INTERVAL
+        if answer is None:
+            return INTERVAL
+        cost = min(self._cost, DEAREST * len(answer.nodes))
+        return min(max(INTERVAL, REST * cost), LONGEST_REST)
 
     async def refresh(self, names: Iterable[str]) -> dict[str, Node | None]:
         """Reads single nodes now, for an act that must not rest on the last poll; None for one that Slurm lacks."""
         found = {}
         for name in names:
+            asked = self._clock()
             node = await self._client.node(name)
+            self._read(name, asked)
             self._single[name] = self._clock()
             if node is None:
                 self.store.remove(name)
@@ -128,7 +143,33 @@ class Snapshot:
         now = self._clock()
         for name in names:
             self._single[name] = now
+            self._written.pop(name, None)
             self.store.remove(name)
+
+    def wrote(self, names: Iterable[str], change: Hashable) -> None:
+        """A change of ours that Slurm has taken, and that nothing known of these nodes shows yet."""
+        self._written |= dict.fromkeys(names, (change, self._clock()))
+
+    def is_written(self, name: str, change: Hashable) -> bool:
+        """Whether Slurm has taken this very change since the node was last read: saying it again would be idle."""
+        known = self._written.get(name)
+        return known is not None and known[0] == change
+
+    def look_soon(self) -> None:
+        """Cuts the present rest short, because the next look is likely to show what somebody waits for."""
+        self._awaited.set()
+
+    def _read(self, name: str, asked: float) -> None:
+        known = self._written.get(name)
+        if known is not None and known[1] < asked:
+            del self._written[name]
+
+    async def _rest(self, pause: float) -> None:
+        earliest = self._clock() + SHORT_REST * self._cost
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(pause):
+                await self._awaited.wait()
+                await asyncio.sleep(earliest - self._clock())
 
     def _first_without(self, name: str, since: float) -> int:
         if name in self.store:
@@ -164,6 +205,7 @@ class Snapshot:
         recovered = self._failures > 0 or self._confirmed is None
         self._failures = 0
         self._confirmed, self._slept = asked, slept
+        self._written = {name: known for name, known in self._written.items() if known[1] >= asked}
         self.failure = ""
         if recovered:
             self._announce()

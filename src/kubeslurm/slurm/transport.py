@@ -53,11 +53,13 @@ class Transport:
     def servers(self) -> tuple[str, ...]:
         return tuple(self._servers)
 
-    def use(self, servers: Sequence[str]) -> None:
-        """Replaces the list of replicas; the one in use stays first if it is still listed."""
+    def use(self, servers: Sequence[str]) -> bool:
+        """Replaces the list of replicas; the one in use stays first if it is still listed. Says whether one is new."""
+        before = set(self._servers)
         current = self._servers[0] if self._servers else None
         self._servers = sorted((server.rstrip("/") for server in servers), key=lambda server: server != current)
         self._versions = {server: self._versions[server] for server in self._servers if server in self._versions}
+        return not before.issuperset(self._servers)
 
     async def version(self) -> str:
         """The API version in use, found out if need be."""

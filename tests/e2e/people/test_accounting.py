@@ -19,7 +19,8 @@ def test_jobs_of_two_users_are_recorded_under_their_accounts(site: Site) -> None
 
 
 def test_the_cluster_is_registered(site: Site) -> None:
-    assert site.run("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster").strip()
+    known = site.run("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster").split()
+    assert f"{site.namespace}_{site.name}" in known
 
 
 def test_a_failed_job_is_recorded_as_such(site: Site) -> None:

@@ -14,11 +14,11 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import claims, worker, workers_shared
 from kubeslurm.build.identity import Slot, for_ordinal
-from kubeslurm.build.worker import SshHashes
+from kubeslurm.build.worker import Stamps
 from tests.support.manifests import Manifests
 
 CASES = Path(__file__).parents[2] / "golden" / "worker"
-SSH = SshHashes(sshd="sshd-hash", sssd="sssd-hash")
+STAMPS = Stamps(sshd="sshd-hash", sssd="sssd-hash", slurm_key="key-hash", restart="restart-hash")
 
 
 class Dumper(yaml.SafeDumper):
@@ -42,7 +42,7 @@ def test_objects_are_as_agreed(case: str) -> None:
     daemon = nodeset.spec.scalingMode == "DaemonSet"
     slot = Slot(node="node-7.example.org", hostname="node-7") if daemon else for_ordinal(nodeset, 7)
     trees: list[Tree | None] = [
-        worker.pod(controller, nodeset, slot, "5f6b7", SSH, "cluster.local"),
+        worker.pod(controller, nodeset, slot, "5f6b7", STAMPS, "cluster.local"),
         *claims.objects(nodeset, slot),
         *workers_shared.objects([nodeset], controller.name),
         workers_shared.ssh_config(nodeset),

@@ -10,7 +10,7 @@ from kubeslurm.api.nodeset import NodeSet, Ssh, WorkerTemplate
 from kubeslurm.api.views import ControllerRevision
 from kubeslurm.build import identity, names, quantity, revision, slurmd_conf, worker
 from kubeslurm.build.identity import Slot
-from kubeslurm.build.worker import SshHashes
+from kubeslurm.build.worker import Stamps
 from tests.support.workers import controller, nodeset
 
 CONF = {
@@ -71,7 +71,7 @@ def test_a_users_own_toleration_of_the_same_taint_wins() -> None:
 
 
 def slurmd_of(given: NodeSet) -> dict[str, Any]:
-    pod = worker.pod(controller(), given, identity.for_ordinal(given, 0), "hash", SshHashes(), "cluster.local")
+    pod = worker.pod(controller(), given, identity.for_ordinal(given, 0), "hash", Stamps(), "cluster.local")
     found: dict[str, Any] = pod["spec"]["containers"][0]
     return found
 
@@ -102,7 +102,7 @@ def test_workers_of_an_external_controller_fetch_their_configuration_there() -> 
 
 def test_a_pod_outlives_a_foreground_deletion_of_its_nodeset() -> None:
     given = nodeset()
-    pod = worker.pod(controller(), given, identity.for_ordinal(given, 0), "hash", SshHashes(), "cluster.local")
+    pod = worker.pod(controller(), given, identity.for_ordinal(given, 0), "hash", Stamps(), "cluster.local")
     assert [owner["kind"] for owner in pod["metadata"]["ownerReferences"]] == ["NodeSet", "Controller"]
 
 

@@ -57,6 +57,14 @@ def test_values_of_the_user_win() -> None:
     assert release.values["controller"]["slurmctld"]["image"] == {"repository": "localhost/slurmctld", "tag": "abc"}
 
 
+def test_the_operator_and_its_admission_server_share_a_node_of_this_machine() -> None:
+    values = releases.operator(TAGS).values
+    for part in ("operator", "webhook"):
+        (wish,) = values[part]["affinity"]["podAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
+        assert wish["podAffinityTerm"]["topologyKey"] == "kubernetes.io/hostname"
+        assert values[part]["image"]["tag"] == "abc"
+
+
 def test_a_release_is_marked_by_chart_and_values() -> None:
     one, same, other = releases.slurm(TAGS, {}), releases.slurm(TAGS, {}), releases.slurm(TAGS, {"clusterName": "x"})
     assert one.mark == same.mark

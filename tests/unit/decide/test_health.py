@@ -1,10 +1,11 @@
 """Slurm nodes and pods that lost each other."""
 
 from datetime import timedelta
+from typing import Any
 
 from kubeslurm.decide.facts import PodInfo
-from kubeslurm.decide.health import amnesia, fence_reason, is_of, orphans, suspects, unregistered, verdict
-from kubeslurm.slurm.models import Job
+from kubeslurm.decide.health import amnesia, fence_reason, is_of, orphans, suspects, unnamed, unregistered, verdict
+from kubeslurm.slurm.models import Job, Node
 from tests.support.workers import NOW, at, nodeset, seen, slurm_node, slurmd, worker
 
 
@@ -20,6 +21,23 @@ def test_what_an_admin_decided_outlives_the_pod_inside_a_reason_of_ours() -> Non
         down = slurm_node(1, *state, reason="slurm-operator: Pod (slurm/gpu-1) is pending (was: bad PSU)")
         assert orphans([down], {"gpu-1"}).delete == ()
         assert orphans([down], set()).delete == ("gpu-1",)
+
+
+def test_a_record_without_a_comment_is_ours_if_slurmd_said_so() -> None:
+    ours, theirs = {"comment": "", "extra": "nodeset:uid-gpu"}, {"comment": "", "extra": "nodeset:uid-other"}
+    lost, busy = slurm_node(1, "IDLE", **ours), slurm_node(2, "MIXED", **ours)
+    named = slurm_node(3, "DOWN", extra="nodeset:uid-gpu")
+    assert unnamed(nodeset(), [lost, busy, named, slurm_node(4, "DOWN", **theirs)]) == [lost]
+    assert unnamed(nodeset(), [lost], placed=False) == []
+
+
+def test_a_record_without_a_comment_or_mark_is_ours_by_feature_name_and_silence() -> None:
+    silent = ("DOWN", "NOT_RESPONDING")
+    feature: dict[str, Any] = {"comment": "", "features": ("gpu",)}
+    lost = slurm_node(1, *silent, **feature)
+    answering, featureless = slurm_node(2, "DOWN", **feature), slurm_node(3, *silent, comment="")
+    other_name = Node(name="host-1", state=silent, features=("gpu",))
+    assert unnamed(nodeset(), [lost, answering, featureless, other_name]) == [lost]
 
 
 def test_a_fenced_node_is_not_fenced_again() -> None:

@@ -2,9 +2,9 @@
 
 from kubeslurm.build import names
 from kubeslurm.decide.drain import Hold
-from kubeslurm.decide.facts import PodInfo
-from kubeslurm.decide.sync import changes, grouped
-from kubeslurm.slurm.models import NodeUpdate
+from kubeslurm.decide.facts import PodInfo, Worker
+from kubeslurm.decide.sync import changes, grouped, renewed
+from kubeslurm.slurm.models import Node, NodeUpdate
 from tests.support.workers import host, slurmd, worker
 
 
@@ -54,3 +54,38 @@ def test_features_of_the_kubernetes_node_replace_only_their_own_kind() -> None:
 def test_nodes_that_are_told_the_same_share_a_call() -> None:
     resume, drain = NodeUpdate.resume(), NodeUpdate.drain("x")
     assert grouped({"a": resume, "b": drain, "c": resume}) == [(resume, ["a", "c"]), (drain, ["b"])]
+
+
+def reread(made: list[Worker], *nodes: Node) -> dict[str, NodeUpdate]:
+    """What is still due for held workers after Slurm was read again."""
+    holds = {each.name: Hold("node", "slurm-operator: x") for each in made}
+    found = {each.name: each.node for each in made} | {node.name: node for node in nodes}
+    return renewed(changes(made, holds, ()), made, found.get, holds, ())
+
+
+def test_a_change_that_a_newer_reading_shows_already_is_not_made_again() -> None:
+    made = [worker(1), worker(2)]
+    drained = worker(1, "IDLE", "DRAIN", reason="slurm-operator: x").node
+    assert drained is not None
+    assert list(reread(made)) == ["gpu-1", "gpu-2"]
+    assert list(reread(made, drained)) == ["gpu-2"]
+
+
+def test_a_node_that_merely_got_a_job_meanwhile_is_drained_all_the_same() -> None:
+    busy = worker(1, "MIXED").node
+    assert busy is not None
+    assert list(reread([worker(1)], busy)) == ["gpu-1"]
+
+
+def test_an_admin_who_drained_a_node_meanwhile_is_not_overruled() -> None:
+    theirs = worker(1, "IDLE", "DRAIN", reason="broken fan").node
+    assert theirs is not None
+    assert reread([worker(1)], theirs) == {}
+
+
+def test_a_node_that_a_newer_reading_makes_suspect_keeps_its_comment() -> None:
+    restarted = worker(1, status=slurmd(container="containerd://2"))
+    busy = worker(1, "MIXED").node
+    made = changes([restarted], {}, ())
+    assert made == {"gpu-1": NodeUpdate(comment=restarted.info)}
+    assert renewed(made, [restarted], lambda _name: busy, {}, ()) == {}

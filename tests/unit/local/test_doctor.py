@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeslurm.local.doctor import GIB, Finding, Level, judge
-from kubeslurm.local.machine import Machine, go_version, look
+from kubeslurm.local.doctor import GIB, Finding, Level, Machine, go_version, judge, look
 
 GOOD = Machine(
     root=True,
@@ -20,6 +19,7 @@ GOOD = Machine(
     inotify_instances=128,
     memory=8 * GIB,
     disk=50 * GIB,
+    state_disk=50 * GIB,
     built=False,
     go=(1, 26),
     missing=(),
@@ -50,6 +50,7 @@ def test_a_good_machine_has_nothing_to_complain_about() -> None:
         ("/dev/kmsg", {"kmsg": False}, "kubelet", "--device"),
         ("memory", {"memory": GIB}, "1.0 GB", "fewer nodes"),
         ("disk", {"disk": 3 * GIB}, "first build", "XDG_CACHE_HOME"),
+        ("state", {"state_disk": GIB // 2}, "0.5 GB free", "XDG_STATE_HOME"),
         ("Go", {"go": ()}, "not installed", "1.26"),
         ("Go", {"go": (1, 24)}, "1.24 is too old", "1.26"),
         ("packages", {"missing": ("buildah",)}, "buildah", "apt-get install buildah"),

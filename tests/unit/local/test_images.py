@@ -18,12 +18,11 @@ def test_an_image_has_the_name_that_pods_use() -> None:
 
 
 def test_a_recipe_becomes_buildah_options(tmp_path: Path) -> None:
-    recipe = Recipe("slurmd", "26.05", tmp_path, target="slurmd", args={"SUITE": "forky"})
+    recipe = Recipe("slurmd", "26.05", tmp_path, target="slurmd")
     assert recipe.options() == [
         "--tag=localhost/slurmd:26.05",
         f"--file={tmp_path}/Containerfile",
         "--target=slurmd",
-        "--build-arg=SUITE=forky",
     ]
 
 
@@ -42,8 +41,16 @@ def test_a_missing_containerfile_is_said_before_anything_is_built(tmp_path: Path
         ("something else", "Building the image slurmd failed. It said:\n    something else"),
     ],
 )
-def test_a_failed_build_is_explained(said: str, told: str) -> None:
+def test_a_failed_build_is_explained(said: str, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert told in str(images._explained("slurmd", Failed(["buildah"], 1, [said])))
+
+
+def test_a_full_disk_is_said_even_when_the_build_did_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(images, "NEEDED_SPACE", 2**62)
+    told = str(images._explained("base", Failed(["mmdebstrap"], 1, ["E: mmdebstrap failed to run"])))
+    assert told.startswith("The disk is full: the image base cannot be built. Free some space below")
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,13 @@ def test_a_failure_carries_what_the_program_said_last() -> None:
     assert str(error) == "It failed. It said:\n    a reason\n Do this."
 
 
+def test_a_full_disk_is_called_by_its_name() -> None:
+    with pytest.raises(Failed) as caught:
+        Tasks().run(["sh", "-c", "echo write x: No space left on device; exit 1"])
+    told = str(caught.value.as_error("Building x failed.", "Do this."))
+    assert told == "Building x failed. The disk is full. Free some space and run the same command again."
+
+
 def test_a_missing_program_is_named() -> None:
     with pytest.raises(LocalError, match="no-such-program is not installed"):
         Tasks().run(["no-such-program"])

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.looptime
 DENIED = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.1.2.3' (using password: YES)\n"
 ABSENT = "error: mysql_real_connect failed: 2002 Can't connect to server on 'db' (115)\n"
 CONVERTING = 'adding column sluid after script_hash_inx in table "c_job_table"\n'
+CONNECTED = "_check_mysql_concat_is_sane: MySQL server version is: 11.8.9-MariaDB-2 from Debian\n"
 STARTED = "slurmdbd version 26.05.5 started\n"
 SNAPSHOTS = "error: innodb_snapshot_isolation is enabled, which is not supported by Slurm\n"
 
@@ -103,24 +104,52 @@ async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(wo
     assert world.annotations("statefulsets", "a-accounting") != before
 
 
-async def test_a_slurmdbd_that_has_been_ready_is_not_converting_any_more(world: People) -> None:
+async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for_a_change(world: People) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
-    world.talking.said["a-accounting-0"] = CONVERTING  # the part of a long log that is read ends before the start
-    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True, container="first")
-    await world.pass_accounting()
-    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, container="second")
+    world.talking.said["a-accounting-0"] = CONNECTED
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
     await password(world, "new")
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
-    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True, container="second")
+    assert not await world.said()
+    world.talking.said["a-accounting-0"] = CONNECTED + STARTED
     await world.pass_accounting()
-    after = world.annotations("statefulsets", "a-accounting")
-    assert after != before
-    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, container="second")
-    await password(world, "newer")
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_slurmdbd_that_has_listened_is_not_converting_any_more_also_for_a_new_operator(world: People) -> None:
     await world.pass_accounting()
-    assert world.annotations("statefulsets", "a-accounting") != after
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING  # the part of a long log that is read ends before the start
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, started=True)
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_slurmdbd_that_is_turned_away_after_its_conversion_gets_the_new_password(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONNECTED + CONVERTING + DENIED  # and nothing more, for ever
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+    assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseAccessDenied"
+
+
+async def test_a_pod_of_another_operator_may_convert_although_the_kubelet_calls_it_started(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, started=True, annotations={})
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
 
 
 async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:

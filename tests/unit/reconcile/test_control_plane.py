@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kubeslurm.build import names
+from kubeslurm.reconcile.refusal import PAUSE
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.models import Node, Number
 from tests.support.controlplane import JWT_KEY, KEY, ControlPlane
@@ -125,6 +126,37 @@ async def test_a_refusal_is_remembered_by_the_next_operator_process(world: Contr
     assert running.condition("ConfigAccepted")["reason"] == "ConfigRefused"
 
 
+async def test_a_trial_that_the_server_does_not_take_is_told_and_asked_for_once_a_minute(world: ControlPlane) -> None:
+    await world.turn()
+    await world.end_trial()
+    await world.turn()
+    live, before = world.live_conf(), world.server.count("POST", "pods")
+    await world.make_controller(extraConf="MaxJobCount=7")
+    world.server.refused = "pods"
+    result = await world.turn()
+    assert result is not None
+    assert result.after == PAUSE
+    assert world.condition("Degraded")["reason"] == "TrialFailed"
+    assert "the API server refuses" in world.condition("Degraded")["message"]
+    await world.turn(2)
+    assert world.server.count("POST", "pods") == before + 3
+    assert world.live_conf() == live
+    world.server.refused = ""
+    await world.turn()
+    assert len(world.trials()) == 1
+
+
+async def test_a_statefulset_that_the_server_does_not_take_is_told(world: ControlPlane) -> None:
+    running = await started(world)
+    await running.make_controller(slurmctld={"image": ""})
+    running.server.refused = "statefulsets"
+    result = await running.turn()
+    assert result is not None
+    assert result.after == PAUSE
+    assert running.condition("Degraded")["reason"] == "Refused"
+    assert running.condition("Ready")["status"] == "True", "what runs goes on"
+
+
 async def test_a_trial_that_could_not_run_is_repeated_not_held_against_the_configuration(world: ControlPlane) -> None:
     running = await started(world)
     await running.make_controller(extraConf="MaxJobCount=7")
@@ -186,6 +218,21 @@ async def test_a_setting_that_slurm_takes_only_at_its_start_changes_the_pod_temp
     after = running.find("statefulsets", "c-controller") or {}
     assert before["spec"]["template"] != after["spec"]["template"]
     assert "Slurm takes SelectType only at its start" in (await running.said())["RestartNeeded"]
+
+
+async def test_a_topology_that_comes_or_goes_changes_the_pod_template_and_another_does_not(world: ControlPlane) -> None:
+    running = await started(world)
+    templates = [(running.find("statefulsets", "c-controller") or {})["spec"]["template"]]
+    await running.make_controller(configFileRefs=[{"name": "files"}])
+    topology = "- topology: flat\n  cluster_default: true\n  flat: true\n"
+    for text in (topology, f"# another\n{topology}"):
+        await running.plain("ConfigMap", "files", "configmaps", data={"topology.yaml": text})
+        await running.turn()
+        await running.end_trial()
+        await running.turn(2)
+        templates.append((running.find("statefulsets", "c-controller") or {})["spec"]["template"])
+    assert templates[0] != templates[1] == templates[2]
+    assert "Slurm takes topology.yaml only at its start" in (await running.said())["RestartNeeded"]
 
 
 async def test_a_missing_key_is_named_and_nothing_is_touched(world: ControlPlane) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeslurm.api.kinds import NODESET, POD
+from kubeslurm.api.kinds import NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.build import names, worker
 from kubeslurm.decide import health
@@ -14,7 +14,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Forbidden
 from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.slurm_nodes import SlurmNodes
-from kubeslurm.slurm.models import Job, NodeUpdate, Number
+from kubeslurm.slurm.models import Job, Node, NodeUpdate, Number
 from tests.support.world import CLUSTER, SET, World
 
 GPU_0 = Key("slurm", "gpu-0")
@@ -84,6 +84,21 @@ async def test_a_record_of_the_same_name_in_another_cluster_is_left_alone(world:
     await world.reconciler.reconcile(SET)
     assert job in world.slurm.jobs
     assert "x-7" in world.slurm.records
+
+
+async def test_a_machine_that_dies_before_its_worker_is_named_leaves_no_ghost() -> None:
+    world = World()
+    world.nodeset(replicas=0, scalingMode="DaemonSet", pruneSlurmNodeRecords="NodeNotFound")
+    await world.turn()
+    lost = next(each for each in world.kube.pods() if each["spec"]["hostname"] == "host-1")["metadata"]["name"]
+    theirs = Node(name="rack-1", state=("DOWN", "NOT_RESPONDING"), features=("gpu",))
+    world.slurm.records["rack-1"] = theirs
+    assert not world.slurm.records["host-1"].comment
+    world.kube.remove(NODE, Key("", "host-1"))
+    world.kill_pod(lost)
+    world.start_operator()
+    await world.turn(2)
+    assert sorted(world.slurm.records) == ["host-0", "host-2", "host-3", "rack-1"]
 
 
 async def test_a_job_that_moved_away_is_not_ended_for_the_node_it_left(world: World) -> None:

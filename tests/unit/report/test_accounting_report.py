@@ -7,7 +7,7 @@ import pytest
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.views import Pod
-from kubeslurm.report.accounting import Seen, complaints, converts, status
+from kubeslurm.report.accounting import Seen, busy, complaints, converts, status
 from tests.support.manifests import decoded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -16,6 +16,7 @@ ABSENT = "error: mysql_real_connect failed: 2002 Can't connect to server on 'db'
 UNKNOWN_HOST = "error: mysql_real_connect failed: 2005 Unknown server host 'db' (-2)\n"
 DENIED = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.1.2.3' (using password: YES)\n"
 CONVERTING = 'adding column sluid after script_hash_inx in table "c_job_table"\n'
+CONNECTED = "_check_mysql_concat_is_sane: MySQL server version is: 11.8.9-MariaDB-2 from Debian\n"
 SLOW = "error: Database settings not recommended values: innodb_buffer_pool_size\n"
 
 
@@ -85,8 +86,23 @@ def test_a_conversion_is_said(said: str) -> None:
     assert reasons(Seen(pod=pod(ready=False), begun=said, now=NOW))["Progressing"] == "ConvertingDatabase"
 
 
+@pytest.mark.parametrize("complaint", [ABSENT, DENIED])
+def test_a_conversion_goes_on_after_a_complaint_only_when_slurmdbd_says_so(complaint: str) -> None:
+    assert converts(complaint + CONVERTING)
+    assert not converts(CONVERTING + complaint)
+    assert busy(complaint + CONNECTED)
+    assert not busy(CONNECTED + CONVERTING + complaint)
+
+
+def test_the_last_complaint_of_a_slurmdbd_that_fell_silent_at_its_start_stays_said() -> None:
+    silent = Seen(pod=pod(ready=False), begun=CONNECTED + CONVERTING + DENIED, now=NOW)
+    assert reasons(silent)["Degraded"] == "DatabaseAccessDenied"
+    over = Seen(pod=pod(ready=False), begun=ABSENT + CONNECTED, now=NOW)
+    assert reasons(over)["Degraded"] == "AsWanted"
+
+
 def test_a_new_database_is_no_conversion() -> None:
-    assert not converts("_check_mysql_concat_is_sane: MySQL server version is: 11.8.9-MariaDB-2 from Debian\n")
+    assert not converts(CONNECTED)
 
 
 def test_a_small_buffer_pool_is_advice_and_no_trouble() -> None:

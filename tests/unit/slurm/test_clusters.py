@@ -42,6 +42,19 @@ async def test_a_known_cluster_takes_new_replicas_and_keys_in_place() -> None:
     await clusters.close()
 
 
+@pytest.mark.looptime
+async def test_a_new_replica_is_asked_at_once_whatever_was_waited_for_before() -> None:
+    clusters, server = registry()
+    server.down = {"a"}
+    cluster = clusters.update(ONE, ["http://a"], KEY)
+    await asyncio.sleep(60)
+    assert not cluster.snapshot.fresh()
+    clusters.update(ONE, ["http://b"], KEY)
+    await asyncio.sleep(0.1)
+    assert cluster.snapshot.get("n") is not None
+    await clusters.close()
+
+
 async def test_listeners_hear_of_every_cluster_once() -> None:
     clusters, _ = registry()
     heard: list[Key] = []

@@ -89,16 +89,28 @@ def test_room_for_nodes_grows_by_doubling_and_never_shrinks(needed: int, current
     assert conf.max_node_count(needed, current) == count
 
 
+def restarting(old: str, new: str) -> list[str]:
+    return conf.needs_restart({"slurm.conf": old}, {"slurm.conf": new})
+
+
 def test_only_what_slurm_cannot_reconfigure_needs_a_restart() -> None:
     old = "ClusterName=a\nMaxNodeCount=1024\nSlurmctldPort=6817\nMaxJobCount=1\n"
-    assert conf.needs_restart(old, old + "PartitionName=x Nodes=ALL\nMaxJobCount=2\n") == []
-    assert conf.needs_restart(old, old + "maxnodecount=2048\n") == ["MaxNodeCount"]
-    assert conf.needs_restart(old, old.replace("SlurmctldPort=6817\n", "")) == ["SlurmctldPort"]
+    assert restarting(old, old + "PartitionName=x Nodes=ALL\nMaxJobCount=2\n") == []
+    assert restarting(old, old + "maxnodecount=2048\n") == ["MaxNodeCount"]
+    assert restarting(old, old.replace("SlurmctldPort=6817\n", "")) == ["SlurmctldPort"]
+
+
+def test_a_topology_that_is_taken_away_needs_a_restart_and_another_one_does_not() -> None:
+    without = {"slurm.conf": "ClusterName=a\n", "gres.conf": ""}
+    first, second = (without | {"topology.yaml": f"- topology: {name}\n"} for name in ("x", "y"))
+    assert conf.needs_restart(first, without) == ["topology.yaml"]
+    assert conf.needs_restart(first, second) == []
+    assert conf.needs_restart(without, {"slurm.conf": "ClusterName=a\n"}) == []
 
 
 def test_settings_of_a_record_are_not_taken_for_global_ones() -> None:
     old = "ClusterName=a\n"
-    assert conf.needs_restart(old, old + "NodeName=x SlurmUser=y\n") == []
+    assert restarting(old, old + "NodeName=x SlurmUser=y\n") == []
 
 
 @pytest.mark.parametrize("text", ["", "ClusterName=test\n", "# \u00e4\n", "x" * 5000])

@@ -8,7 +8,16 @@ from structlog.testing import capture_logs
 
 from kubeslurm.slurm.errors import SlurmError, Unreachable
 from kubeslurm.slurm.models import Node, Nodes
-from kubeslurm.slurm.snapshot import APART, FULL_EVERY, INTERVAL, LONGEST_RETRY, REMEMBERED, REMEMBERED_LISTS, Snapshot
+from kubeslurm.slurm.snapshot import (
+    APART,
+    FULL_EVERY,
+    INTERVAL,
+    LONGEST_REST,
+    LONGEST_RETRY,
+    REMEMBERED,
+    REMEMBERED_LISTS,
+    Snapshot,
+)
 
 
 class Script:
@@ -56,6 +65,7 @@ def make() -> tuple[Snapshot, Script, Clock]:
 
 
 A, B = Node(name="a", state=("IDLE",)), Node(name="b", state=("IDLE",))
+CROWD = listed(*(Node(name=f"n{number}", state=("IDLE",)) for number in range(1000)))
 
 
 async def test_before_the_first_answer_nothing_is_fresh() -> None:
@@ -93,8 +103,17 @@ async def test_an_unchanged_answer_confirms_what_is_known() -> None:
 async def test_after_a_costly_list_the_poller_rests_five_times_as_long() -> None:
     snapshot, script, _ = make()
     script.cost = 0.3
-    script.lists = [listed(A)]
+    script.lists = [CROWD] * 2
     assert round(await snapshot.poll(), 6) == 1.5
+    script.cost = 30.0
+    assert await snapshot.poll() == LONGEST_REST
+
+
+async def test_a_short_list_is_soon_asked_for_again_however_long_it_took() -> None:
+    snapshot, script, _ = make()
+    script.cost = 3.0
+    script.lists = [listed(A, B)]
+    assert await snapshot.poll() == INTERVAL
 
 
 async def test_a_failure_makes_it_stale_but_keeps_what_was_known() -> None:
@@ -241,6 +260,61 @@ async def test_a_deleted_record_is_gone_at_once_and_an_older_list_does_not_bring
     script.clock.now += 1
     await snapshot.poll()
     assert snapshot.get("a") is A  # a slurmd has registered anew
+
+
+async def test_a_change_of_ours_counts_as_made_until_a_later_answer_shows_the_node() -> None:
+    snapshot, script, clock = make()
+    script.lists = [listed(A), listed(A), None]
+
+    async def change() -> None:
+        clock.now += 1
+        snapshot.wrote(["a"], "drain")
+
+    script.meanwhile = change
+    await snapshot.poll()
+    assert snapshot.is_written("a", "drain")  # the list was asked for before
+    assert not snapshot.is_written("a", "resume")
+    assert not snapshot.is_written("b", "drain")
+    script.meanwhile = None
+    for _ in range(2):  # a list, and the word that nothing has changed
+        snapshot.wrote(["a"], "drain")
+        clock.now += 1
+        await snapshot.poll()
+        assert not snapshot.is_written("a", "drain")
+
+
+async def test_a_single_read_or_a_deletion_ends_the_wait_for_a_change_of_ours() -> None:
+    snapshot, script, clock = make()
+    script.singles = {"a": A}
+    snapshot.wrote(["a", "b"], "drain")
+    clock.now += 1
+    await snapshot.refresh(["a"])
+    snapshot.forget(["b"])
+    assert not snapshot.is_written("a", "drain")
+    assert not snapshot.is_written("b", "drain")
+
+
+@pytest.mark.looptime
+async def test_what_is_waited_for_cuts_the_rest_after_a_costly_list_short() -> None:
+    loop = asyncio.get_running_loop()
+    script = Script(Clock())
+    script.lists = [CROWD] * 3
+    asked: list[float] = []
+
+    async def answer() -> None:
+        asked.append(round(loop.time(), 3))
+        await asyncio.sleep(0.3)
+
+    script.meanwhile = answer
+    client: Any = script
+    snapshot = Snapshot(client, clock=loop.time, asleep=lambda: 0.0)
+    start = loop.time()
+    poller = loop.create_task(snapshot.run())
+    await asyncio.sleep(0.1)
+    snapshot.look_soon()  # while a list is on its way, which may be too old
+    await asyncio.sleep(2.9)
+    poller.cancel()
+    assert [round(at - start, 3) for at in asked] == [0.0, 0.6, 2.4]
 
 
 async def test_a_refresh_tells_what_is_there_now() -> None:
