@@ -67,12 +67,12 @@ class Workers:
 
     def scale_out(self, _run: int) -> float:
         """One worker to three -> all idle."""
-        self._scale(1)
+        self._settle(1)
         return self._scale(3)
 
     def scale_in(self, _run: int) -> float:
         """Three idle workers to one -> the pods are gone."""
-        self._scale(3)
+        self._settle(3)
         return self._scale(1)
 
     def cordon(self, _run: int) -> float:
@@ -125,6 +125,12 @@ class Workers:
     def rest(self) -> None:
         """Back to what the others measure with."""
         self._scale(WORKERS)
+
+    def _settle(self, count: int) -> None:
+        """So many workers, known to be ready on both sides, at a random moment after that."""
+        self._scale(count)
+        until(lambda: self.site.api.get(self.site.nodeset)["status"].get("readyReplicas") == count)
+        time.sleep(random.uniform(0, RANDOM_PAUSE))  # noqa: S311
 
     def _scale(self, count: int) -> float:
         site = self.site
