@@ -1,0 +1,173 @@
+"""An API server in memory, behind the interface of the operator's client."""
+
+import copy
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from kubeslurm.api import kinds
+from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD, Kind
+from kubeslurm.api.meta import Tree
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.errors import AlreadyExists, Conflict, NotFound
+from kubeslurm.kube.objects import decoder_of
+from tests.support.clock import stamp
+
+KINDS: tuple[Kind[Any], ...] = (
+    CONTROLLER,
+    NODE,
+    NODESET,
+    POD,
+    kinds.CONFIGMAP,
+    kinds.CONTROLLER_REVISION,
+    kinds.POD_DISRUPTION_BUDGET,
+    kinds.RESTAPI,
+    kinds.SECRET,
+    kinds.SERVICE,
+)
+
+
+class FakeKube:
+    """The API server behind the client's interface; writes by the operator are counted and judged."""
+
+    def __init__(self, has_processes: Callable[[str], bool]) -> None:
+        self.has_processes = has_processes
+        self.violations: list[str] = []
+        self.versions = itertools.count(100)
+        self.trees: dict[tuple[str, Key], Tree] = {}
+        self.writes: list[str] = []
+        self.caches = self.forget()
+
+    def forget(self) -> Caches:
+        """Empties the operator's view of the server and fills it anew."""
+        self.caches = Caches(None)  # type: ignore[arg-type]
+        for kind in KINDS:
+            store = self.caches.add(kind)
+            for (plural, _), tree in self.trees.items():
+                if plural == kind.plural:
+                    store.put(decoder_of(kind).decode(msgspec.json.encode(tree)))
+            store.mark_synced()
+        return self.caches
+
+    def put(self, kind: Kind[Any], tree: Tree) -> None:
+        """A change by anybody, seen by the watch at once."""
+        metadata = tree["metadata"]
+        version = next(self.versions)
+        metadata |= {"resourceVersion": str(version)}
+        metadata.setdefault("uid", f"uid-{version}")
+        if "creationTimestamp" not in metadata:
+            metadata["creationTimestamp"] = stamp()
+        self.trees[kind.plural, key_of_tree(tree)] = tree
+        self.caches.store(kind).put(decoder_of(kind).decode(msgspec.json.encode(tree)))
+
+    def remove(self, kind: Kind[Any], key: Key) -> None:
+        self.trees.pop((kind.plural, key), None)
+        self.caches.store(kind).remove(key)
+
+    def pods(self) -> list[Tree]:
+        return [tree for (plural, _), tree in list(self.trees.items()) if plural == POD.plural]
+
+    async def apply(self, tree: Tree, *, status: bool = False) -> Tree:
+        kind = kinds.kind_of(tree)
+        if status:
+            whole = copy.deepcopy(self.trees[kind.plural, key_of_tree(tree)])
+            whole["status"] = tree["status"]
+            self._write("status", kind, tree)
+            self.put(kind, whole)
+        elif self.trees.get((kind.plural, key_of_tree(tree)), {}).get("spec") != tree.get("spec"):
+            self._write("apply", kind, tree)
+            self.put(kind, copy.deepcopy(tree))
+        return tree
+
+    async def create(self, tree: Tree) -> Tree:
+        kind, made = kinds.kind_of(tree), copy.deepcopy(tree)
+        made["metadata"].setdefault("name", f"{tree['metadata'].get('generateName', '')}{next(self.versions)}")
+        if (kind.plural, key_of_tree(made)) in self.trees:
+            raise AlreadyExists(409, "AlreadyExists", "it is there")
+        if kind is POD:
+            made["status"] = {"phase": "Pending"}
+        self._write("create", kind, made)
+        if kind in KINDS:
+            self.put(kind, made)
+        return made
+
+    async def patch(self, kind: Kind[Any], key: Key, patch: Tree | list[Tree], **_how: str) -> Tree:
+        if (kind.plural, key) not in self.trees:
+            raise NotFound(404, "NotFound", "gone")
+        tree = copy.deepcopy(self.trees[kind.plural, key])
+        if isinstance(patch, list):
+            _operate(tree, patch)
+        else:
+            _merge(tree, patch)
+        self._write("patch", kind, tree)
+        self.put(kind, tree)
+        return tree
+
+    async def delete(self, kind: Kind[Any], key: Key, *, uid: str | None = None, grace: int | None = None) -> None:
+        tree = self.trees.get((kind.plural, key))
+        if tree is None:
+            return
+        if uid is not None and tree["metadata"]["uid"] != uid:
+            raise Conflict(409, "Conflict", "another object has that name")
+        self._write("delete", kind, tree)
+        if kind is not POD:
+            self.remove(kind, key)
+            return
+        if self.has_processes(tree["spec"]["hostname"]):
+            self.violations.append(f"{key.name} was deleted under a running job")
+        marked = copy.deepcopy(tree)
+        marked["metadata"] |= {"deletionTimestamp": stamp(), "deletionGracePeriodSeconds": 30}
+        self.put(kind, marked)
+
+    async def get(self, kind: Kind[Any], key: Key) -> Any:
+        tree = self.trees.get((kind.plural, key))
+        return decoder_of(kind).decode(msgspec.json.encode(tree)) if tree else None
+
+    async def add_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> Any:
+        if name not in obj.metadata.finalizers:
+            tree = copy.deepcopy(self.trees[kind.plural, Key(*obj.key)])
+            tree["metadata"]["finalizers"] = [*tree["metadata"].get("finalizers", ()), name]
+            self.put(kind, tree)
+        return self.caches.store(kind).get(Key(*obj.key))
+
+    async def remove_finalizer(self, kind: Kind[Any], obj: Any, _name: str) -> None:
+        self.remove(kind, Key(*obj.key))
+
+    def _write(self, verb: str, kind: Kind[Any], tree: Tree) -> None:
+        self.writes.append(f"{verb} {kind.plural} {tree['metadata'].get('name', '')}")
+
+
+def key_of_tree(tree: Tree) -> Key:
+    return Key(tree["metadata"].get("namespace", ""), tree["metadata"].get("name", ""))
+
+
+def _merge(tree: Tree, patch: Tree) -> None:
+    for field, value in patch.items():
+        if field == "conditions":
+            kept = {each["type"]: each for each in tree.get(field, ())} | {each["type"]: each for each in value}
+            tree[field] = [each for each in kept.values() if each.get("$patch") != "delete"]
+        elif value is None:
+            tree.pop(field, None)
+        elif isinstance(value, dict):
+            _merge(tree.setdefault(field, {}), value)
+        else:
+            tree[field] = value
+
+
+def _operate(tree: Tree, operations: list[Tree]) -> None:
+    """A JSON patch, as far as maps are concerned."""
+    for each in operations:
+        *path, last = (word.replace("~1", "/") for word in each["path"].split("/")[1:])
+        inner = tree
+        for word in path:
+            inner = inner[word]
+        match each["op"]:
+            case "test":
+                assert inner[last] == each["value"]
+            case "add":
+                inner[last] = each["value"]
+            case "remove":
+                del inner[last]

@@ -1,0 +1,189 @@
+"""slurmctld in memory, as far as the operator's client can tell, with the truth about jobs and their processes."""
+
+import itertools
+from collections.abc import Iterable
+
+import msgspec
+
+from kubeslurm.decide.drain import foreign_reason
+from kubeslurm.slurm import errors, hostlist
+from kubeslurm.slurm.models import Job, JobState, Node, Nodes, NodeUpdate, Number
+from tests.support.clock import clock
+
+SLURMD_TIMEOUT = 5  # rounds
+
+
+class FakeSlurm:
+    """slurmctld behind the client's interface, with its default ReturnToService."""
+
+    def __init__(self) -> None:
+        self.reachable = True
+        self.calls: list[str] = []
+        self.records: dict[str, Node] = {}
+        self.jobs: dict[int, Job] = {}
+        self.lost: set[int] = set()  # jobs that slurmctld still believes in, but whose processes are gone
+        self.requeued: list[int] = []
+        self.silence: dict[str, int] = {}
+        self._numbers = itertools.count(1)
+        self._ahead = 0
+
+    @property
+    def time(self) -> int:
+        """slurmctld's clock."""
+        return clock.now + self._ahead
+
+    @time.setter
+    def time(self, value: int) -> None:
+        self._ahead = value - clock.now
+
+    def submit(self, *nodes: str) -> int:
+        """Starts a job there, as the scheduler would; refused on nodes that take none."""
+        assert all(self.records[node].idle or "MIXED" in self.records[node].state for node in nodes), self.records
+        assert not any(self.records[node].drain for node in nodes), "the scheduler does not use drained nodes"
+        number = next(self._numbers)
+        since = Number(set=True, number=clock.tick())
+        self.jobs[number] = Job(
+            job_id=number, job_state=("RUNNING",), nodes=hostlist.compress(nodes), start_time=since, requeue=True
+        )
+        self._settle()
+        return number
+
+    def finish(self, number: int) -> None:
+        self.jobs.pop(number, None)
+        self._settle()
+
+    def suspend(self, number: int) -> None:
+        """Stops a job: its processes stay, and slurmctld shows its nodes as idle."""
+        self.jobs[number] = msgspec.structs.replace(self.jobs[number], job_state=("SUSPENDED",))
+        self._settle()
+
+    def has_processes(self, node: str) -> bool:
+        return any(node in hostlist.expand(job.nodes) for number, job in self.jobs.items() if number not in self.lost)
+
+    def register(self, name: str, extra: str = "") -> None:
+        known = self.records.get(name)
+        if known is not None:
+            state = tuple(each for each in known.state if each != "NOT_RESPONDING")
+            self.records[name] = msgspec.structs.replace(known, state=state)
+        else:
+            self.records[name] = Node(name=name, state=("IDLE",), features=("gpu",), extra=extra)
+        self._settle()
+
+    def stop(self, name: str) -> None:
+        """What the preStop hook does."""
+        if name in self.records:
+            node = self.records[name]
+            self._down(name, node.reason if foreign_reason(node) else "slurm-operator: Pod is terminating")
+
+    def ping(self, alive: set[str]) -> None:
+        """Nodes that have not answered for a while are taken down by slurmctld itself."""
+        self.silence = {name: self.silence.get(name, 0) + 1 for name in self.records if name not in alive}
+        for name, rounds in self.silence.items():
+            if rounds == SLURMD_TIMEOUT and "NOT_RESPONDING" not in self.records[name].state:
+                self._down(name, self.records[name].reason or "Not responding")
+                node = self.records[name]
+                self.records[name] = msgspec.structs.replace(node, state=(*node.state, "NOT_RESPONDING"))
+
+    def lose(self, name: str) -> None:
+        self.lost |= {number for number, job in self.jobs.items() if name in hostlist.expand(job.nodes)}
+
+    def drain(self, name: str, reason: str) -> None:
+        """An admin's own act."""
+        node = self.records[name]
+        self.records[name] = msgspec.structs.replace(node, state=(*node.state, "DRAIN"), reason=reason)
+
+    def resume(self, name: str) -> None:
+        """An admin takes the drain back."""
+        self._change(name, NodeUpdate.resume())
+
+    async def nodes(self, _since: int | None = None) -> Nodes | None:
+        self._ask("nodes")
+        return Nodes(nodes=tuple(self.records.values()), last_update=1)
+
+    async def node(self, name: str) -> Node | None:
+        self._ask(f"node {name}")
+        return self.records.get(name)
+
+    async def update_nodes(self, wanted: Iterable[str], update: NodeUpdate) -> None:
+        chosen = list(wanted)
+        self._ask(f"update {hostlist.compress(chosen)} {update.state or ''}")
+        for name in chosen:
+            if name not in self.records:
+                raise errors.NotFound(f"no node {name}")
+            if update.comment is not None:
+                self.records[name] = msgspec.structs.replace(self.records[name], comment=update.comment)
+            self._change(name, update)
+        self._settle()
+
+    async def delete_nodes(self, wanted: Iterable[str]) -> None:
+        chosen = list(wanted)
+        self._ask(f"delete {hostlist.compress(chosen)}")
+        for name in chosen:
+            if name in self.records and self.records[name].busy:
+                raise errors.Refused(2016, "Requested nodes are busy")
+            self.records.pop(name, None)
+
+    async def jobs_state(self) -> tuple[JobState, ...]:
+        self._ask("jobs/state")
+        return tuple(JobState(job_id=number, state=job.job_state) for number, job in self.jobs.items())
+
+    async def job(self, number: int) -> Job | None:
+        self._ask(f"job {number}")
+        return self.jobs.get(number)
+
+    async def requeue_job(self, number: int) -> None:
+        self._ask(f"requeue {number}")
+        self.requeued.append(number)
+        self.finish(number)
+
+    async def cancel_job(self, number: int) -> None:
+        self._ask(f"cancel {number}")
+        self.finish(number)
+
+    async def now(self) -> int:
+        self._ask("diag")
+        return self.time
+
+    async def close(self) -> None:
+        return
+
+    def _ask(self, what: str) -> None:
+        if not self.reachable:
+            raise errors.Unreachable("slurmrestd does not answer")
+        self.calls.append(what)
+
+    def _change(self, name: str, update: NodeUpdate) -> None:
+        node = self.records[name]
+        match update.state:
+            case ("DRAIN",):
+                state = (*(each for each in node.state if each != "DRAIN"), "DRAIN")
+                reason = node.reason if update.reason is None else update.reason
+                since = Number(set=True, number=self.time)
+                self.records[name] = msgspec.structs.replace(node, state=state, reason=reason, reason_changed_at=since)
+            case ("RESUME",):
+                state = tuple("IDLE" if each == "DOWN" else each for each in node.state if each != "DRAIN")
+                self.records[name] = msgspec.structs.replace(node, state=state, reason="")
+            case ("UNDRAIN",):
+                state = tuple(each for each in node.state if each != "DRAIN")
+                self.records[name] = msgspec.structs.replace(node, state=state, reason=update.reason or "")
+            case ("DOWN",):
+                self._down(name, node.reason if update.reason is None else update.reason)
+
+    def _down(self, name: str, reason: str) -> None:
+        for number in [number for number, job in self.jobs.items() if name in hostlist.expand(job.nodes)]:
+            self.requeued.append(number)
+            self.jobs.pop(number)
+            self.lost.discard(number)
+        node = self.records[name]
+        flags = tuple(each for each in node.state if each == "DRAIN")
+        self.records[name] = msgspec.structs.replace(node, state=("DOWN", *flags), reason=reason)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Base states follow the jobs."""
+        shown = [job for job in self.jobs.values() if "SUSPENDED" not in job.job_state]
+        busy = {name for job in shown for name in hostlist.expand(job.nodes)}
+        for name, node in self.records.items():
+            flags = tuple(each for each in node.state if each not in ("IDLE", "MIXED"))
+            base = () if "DOWN" in flags else ("MIXED",) if name in busy else ("IDLE",)
+            self.records[name] = msgspec.structs.replace(node, state=(*base, *flags))
