@@ -22,6 +22,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 
+from benchmarks.report.rows import Row, write
 from benchmarks.waiting import acts
 from benchmarks.waiting.site import Api, Site
 from kubeslurm.cli import releases
@@ -59,14 +60,6 @@ FIGURES = {
 }
 
 
-class Row(msgspec.Struct, frozen=True):
-    """One measured value."""
-
-    metric: str
-    value: float
-    unit: str
-
-
 def main() -> None:
     options = parsed()
     cluster = Cluster(options.on or NAME)
@@ -79,8 +72,7 @@ def main() -> None:
         if not options.on:
             cluster.down(purge=True)
     show(rows)
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+    write(rows, options.json)
 
 
 def parsed() -> argparse.Namespace:

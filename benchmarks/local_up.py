@@ -16,22 +16,16 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
+sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
+
+from benchmarks.report.rows import Row, write
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.sources import SOURCES
 
 NAME = "bench-up"
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One measured value."""
-
-    metric: str
-    value: float
-    unit: str
 
 
 def main() -> None:
@@ -44,8 +38,7 @@ def main() -> None:
     rows = cold(options.nodes) if options.cold else []
     rows += warm(options.nodes, options.runs)
     show(rows)
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+    write(rows, options.json)
 
 
 def warm(nodes: int, runs: int) -> list[Row]:

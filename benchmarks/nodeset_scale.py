@@ -24,6 +24,7 @@ from rich.table import Table
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 
+from benchmarks.report.rows import Row, write
 from benchmarks.scale.ground import Ground, Usage
 from benchmarks.scale.stage import Stage
 
@@ -65,14 +66,6 @@ REFERENCE = {
     "rolling": Reference(502.0, 98.7, 9327, 27570, 13658),
 }
 REFERENCE_MEMORY = 217
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One measured value."""
-
-    metric: str
-    value: float
-    unit: str
 
 
 class Results(msgspec.Struct):
@@ -233,8 +226,7 @@ def main() -> None:
         ground.down(keep=options.keep)
         if results.figures:
             show(results)
-            if options.json:
-                options.json.write_bytes(msgspec.json.format(msgspec.json.encode(results.rows()), indent=2))
+            write(results.rows(), options.json)
 
 
 if __name__ == "__main__":

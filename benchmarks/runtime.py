@@ -24,19 +24,12 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 
 from benchmarks.informer.follower import Result
 from benchmarks.informer.population import Population
+from benchmarks.report.rows import Row, write
 from kubeslurm.local.cluster import Cluster
 
 HERE = Path(__file__).parent
 NAME = "bench-runtime"
 CORES = sorted(os.sched_getaffinity(0))
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One measured value."""
-
-    metric: str
-    value: float
-    unit: str
 
 
 def main() -> None:
@@ -62,8 +55,7 @@ def main() -> None:
                 results,
             )
             rows += real_rows(results)
-    if options.json:
-        options.json.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))
+    write(rows, options.json)
 
 
 def build(folder: Path) -> Path:

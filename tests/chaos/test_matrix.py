@@ -34,6 +34,7 @@ def operator_killed(workers: Workers) -> None:
 
 def slurmrestd_away(workers: Workers) -> None:
     with workers.without_slurmrestd():
+        # How long it is away is the fault itself, so here a clock is what to wait for.
         back = time.monotonic() + A_MINUTE
         wait_for("a minute to pass", lambda: time.monotonic() >= back, within=2 * A_MINUTE, every=1)
 

@@ -69,7 +69,6 @@ class Asked(msgspec.Struct, frozen=True):
 
     verb: str
     user: User
-    requestURI: str
     objectRef: Target = Target()
     responseStatus: Answer = Answer()
 

@@ -83,12 +83,9 @@ async def test_nodes_are_listed_with_what_we_need_to_know(client: SlurmClient) -
     assert node.idle
     assert not node.busy
     assert node.features == ("w",)
-    assert node.partitions == ("all",)
     assert node.hostname == "n1"
     assert node.address == "10.77.0.1"
     assert node.version.startswith("26.05")
-    assert node.cpus > 0
-    assert node.boot_time.value
     assert node.slurmd_start_time.value
 
 
@@ -172,7 +169,7 @@ async def test_jobs_are_listed_read_and_cancelled(client: SlurmClient, cluster: 
     assert states[job] == ("RUNNING",)
     found = await client.job(job)
     assert found is not None
-    assert (found.name, found.user_name, found.partition, found.over) == ("wrap", "root", "all", False)
+    assert (found.name, found.partition, found.job_state) == ("wrap", "all", ("RUNNING",))
     assert found.start_time.value
     assert found.time_limit.infinite
     await client.cancel_job(job)

@@ -1,4 +1,4 @@
-"""The time in a world in memory."""
+"""Clocks of tests: the time in a world in memory, and one that is set by hand."""
 
 from datetime import UTC, datetime
 
@@ -11,6 +11,16 @@ class Clock:
 
     def tick(self) -> int:
         self.now += 10
+        return self.now
+
+
+class HandClock:
+    """A clock that stands still until a test moves it."""
+
+    def __init__(self, now: float = 100.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
         return self.now
 
 

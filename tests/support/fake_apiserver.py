@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import httpx2
 
 from kubeslurm.kube.connection import Connection
-from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.wire import Answer, Request, WireError
 
 Tree = dict[str, Any]
@@ -139,9 +138,6 @@ class FakeApiServer:
 
     def connection(self, **options: Any) -> Connection:
         return Connection(FakeLine(self), **options)
-
-    def fenced(self, fence: Fence) -> Connection:
-        return self.connection(fence=fence)
 
     def count(self, method: str, part: str = "") -> int:
         return sum(1 for request in self.requests if request.method == method and part in str(request.url))

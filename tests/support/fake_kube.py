@@ -1,8 +1,9 @@
 """An API server in memory, behind the interface of the operator's client."""
 
+import builtins
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -67,7 +68,7 @@ class FakeKube:
         self.trees.pop((kind.plural, key), None)
         self.caches.store(kind).remove(key)
 
-    def pods(self) -> list[Tree]:
+    def pods(self) -> builtins.list[Tree]:
         return [tree for (plural, _), tree in list(self.trees.items()) if plural == POD.plural]
 
     async def apply(self, tree: Tree, *, status: bool = False) -> Tree:
@@ -94,7 +95,7 @@ class FakeKube:
             self.put(kind, made)
         return made
 
-    async def patch(self, kind: Kind[Any], key: Key, patch: Tree | list[Tree], **_how: str) -> Tree:
+    async def patch(self, kind: Kind[Any], key: Key, patch: Tree | builtins.list[Tree], **_how: str) -> Tree:
         if (kind.plural, key) not in self.trees:
             raise NotFound(404, "NotFound", "gone")
         tree = copy.deepcopy(self.trees[kind.plural, key])
@@ -125,6 +126,10 @@ class FakeKube:
     async def get(self, kind: Kind[Any], key: Key) -> Any:
         tree = self.trees.get((kind.plural, key))
         return decoder_of(kind).decode(msgspec.json.encode(tree)) if tree else None
+
+    async def list(self, kind: Kind[Any], namespace: str, _labels: Mapping[str, str]) -> builtins.list[Any]:
+        places = [place for place in self.trees if (place[0], place[1].namespace) == (kind.plural, namespace)]
+        return [decoder_of(kind).decode(msgspec.json.encode(self.trees[place])) for place in places]
 
     async def add_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> Any:
         if name not in obj.metadata.finalizers:

@@ -12,7 +12,6 @@ from tests.support.slurm import Slurm, wait_for
 NODESET = "nodesets.slinky.slurm.net"
 RESTAPI = "restapis.slinky.slurm.net"
 NAME = "slurm-worker-worker"
-POD_SELECTOR = f"--selector=app.kubernetes.io/instance={NAME}"
 OPERATOR_SELECTOR = "--selector=app.kubernetes.io/name=slurm-operator"
 
 

@@ -25,7 +25,10 @@ class TalkingServer(FakeApiServer):
 
     async def __call__(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/log"):
-            return httpx2.Response(self.logs_status, text=self.said.get(request.url.path.split("/")[-2], ""))
+            said, asked = self.said.get(request.url.path.split("/")[-2], ""), request.url.params
+            lines = said.splitlines(keepends=True)[-int(asked.get("tailLines", len(said) + 1)) :]
+            text = "".join(lines)[: int(asked.get("limitBytes", len(said)))]
+            return httpx2.Response(self.logs_status, text=text)
         return await super().__call__(request)
 
 

@@ -18,7 +18,7 @@ class Identity(Wire, frozen=True, kw_only=True):
 
     uid: Annotated[int, doc("User id.", minimum=0)]
     gid: Annotated[int, doc("Primary group id.", minimum=0)]
-    groups: Annotated[tuple[str, ...], doc("Names of further groups.")] = ()
+    groups: Annotated[tuple[str, ...], doc("Accepted, without effect: tokens carry ids, see gids.")] = ()
     gids: Annotated[tuple[int, ...], doc("Ids of further groups.")] = ()
     gecos: Annotated[str, doc("Full name.")] = ""
     dir: Annotated[str, doc("Home directory.")] = ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import field
 
-from kubeslurm.api.meta import Condition, OwnedMeta, Quantity, Tree, Wire
+from kubeslurm.api.meta import Condition, OwnedMeta, Tree, Wire
 from kubeslurm.api.pod import (
     ClaimSource,
     ContainerState,
@@ -113,13 +113,8 @@ class Secret(Child, frozen=True, kw_only=True):
 class DeploymentStatus(Wire, frozen=True, kw_only=True):
     """How a Deployment fares."""
 
-    observedGeneration: int = 0
     replicas: int = 0
-    updatedReplicas: int = 0
     readyReplicas: int = 0
-    availableReplicas: int = 0
-    unavailableReplicas: int = 0
-    conditions: tuple[Condition, ...] = ()
 
 
 class Deployment(Child, frozen=True, kw_only=True):
@@ -129,25 +124,10 @@ class Deployment(Child, frozen=True, kw_only=True):
     status: DeploymentStatus = DeploymentStatus()
 
 
-class StatefulSetStatus(Wire, frozen=True, kw_only=True):
-    """How a StatefulSet fares."""
-
-    observedGeneration: int = 0
-    replicas: int = 0
-    updatedReplicas: int = 0
-    readyReplicas: int = 0
-    availableReplicas: int = 0
-    currentReplicas: int = 0
-    currentRevision: str = ""
-    updateRevision: str = ""
-    conditions: tuple[Condition, ...] = ()
-
-
 class StatefulSet(Child, frozen=True, kw_only=True):
     """A StatefulSet."""
 
     spec: Tree = field(default_factory=dict)
-    status: StatefulSetStatus = StatefulSetStatus()
 
 
 class PodDisruptionBudget(Child, frozen=True, kw_only=True):
@@ -157,19 +137,10 @@ class PodDisruptionBudget(Child, frozen=True, kw_only=True):
     status: Tree = field(default_factory=dict)
 
 
-class PersistentVolumeClaimStatus(Wire, frozen=True, kw_only=True):
-    """How a claim fares."""
-
-    phase: str = ""
-    accessModes: tuple[str, ...] = ()
-    capacity: dict[str, Quantity] = field(default_factory=dict)
-
-
 class PersistentVolumeClaim(Resource, frozen=True, kw_only=True):
     """A PersistentVolumeClaim."""
 
     spec: Tree = field(default_factory=dict)
-    status: PersistentVolumeClaimStatus = PersistentVolumeClaimStatus()
 
 
 class LeaseSpec(Wire, frozen=True, kw_only=True):
@@ -177,9 +148,7 @@ class LeaseSpec(Wire, frozen=True, kw_only=True):
 
     holderIdentity: str = ""
     leaseDurationSeconds: int = 0
-    acquireTime: datetime | None = None
     renewTime: datetime | None = None
-    leaseTransitions: int = 0
 
 
 class Lease(Resource, frozen=True, kw_only=True):

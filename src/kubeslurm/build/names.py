@@ -13,7 +13,6 @@ LABEL_NAME: Final = "app.kubernetes.io/name"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 LABEL_CLUSTER: Final = f"{GROUP}/cluster"
-LABEL_ACTIVE: Final = f"controller.{GROUP}/active"
 LABEL_POD_NAME: Final = f"nodeset.{GROUP}/pod-name"
 LABEL_POD_INDEX: Final = f"nodeset.{GROUP}/pod-index"
 LABEL_POD_HOSTNAME: Final = f"nodeset.{GROUP}/pod-hostname"
@@ -33,7 +32,6 @@ TOPOLOGY_SPEC: Final = f"topology.{GROUP}/spec"
 FEATURES_SPEC: Final = f"features.{GROUP}/spec"
 SLURM_KEY_HASH: Final = f"{GROUP}/slurm-key-hash"
 JWT_KEY_HASH: Final = f"{GROUP}/jwt-key-hash"
-SLURM_CONFIG_HASH: Final = f"{GROUP}/slurm-config-hash"
 SLURMDBD_CONF_HASH: Final = f"{GROUP}/slurmdbd-conf-hash"
 SSHD_CONF_HASH: Final = f"{GROUP}/sshd-conf-hash"
 SSSD_CONF_HASH: Final = f"{GROUP}/sssd-conf-hash"
@@ -55,15 +53,12 @@ POD_CORDON_BY: Final = f"{OUR_GROUP}/cordoned-by"  # tells a cordon of ours from
 SLURMD_NOTICED: Final = f"{OUR_GROUP}/slurmd-noticed"
 FORCE_DELETE: Final = f"{OUR_GROUP}/force-delete"  # "true" on a CR: do not hold the deletion for anything
 FINALIZER: Final = f"{OUR_GROUP}/cleanup"
-RESERVATION_FINALIZER: Final = f"nodeset.{GROUP}/reservation"
 WORKER_TAINT: Final = f"nodeset.{GROUP}/worker"
 # On a Kubernetes node whose Slurm node an admin drained: the taint, and the annotation that says what we did about it.
 SLURM_DRAIN: Final = f"{OUR_GROUP}/slurm-drain"
 SLURM_DRAIN_CONDITION: Final = "SlurmDrain"
 
-REASON_PREFIX: Final = "slurm-operator: "
 FEATURE_PREFIX: Final = "k8s/"
-OPERATOR: Final = "slurm-operator"  # JWT issuer and the Lease that keeps a second operator away
 
 DOMAIN: Final = "cluster.local"  # where a cluster calls itself otherwise, short names still work
 SLURM_USER: Final = "slurm"
@@ -83,7 +78,6 @@ SLURMDBD: Final = "slurmdbd"
 SLURMRESTD: Final = "slurmrestd"
 LOGIN: Final = "login"
 LOGFILE: Final = "logfile"
-RECONFIGURE: Final = "reconfigure"
 INITCONF: Final = "initconf"
 
 # Component label values.
@@ -172,11 +166,6 @@ def workers_service(controller_name: str) -> str:
 def workers_pdb(controller_name: str) -> str:
     """The PodDisruptionBudget shared by all busy workers of a Controller."""
     return f"slurm-workers-pdb-{controller_name}"
-
-
-def reservation(nodeset_name: str) -> str:
-    """The Slurm reservation of a scheduled update."""
-    return f"SlurmOperatorMaint-{nodeset_name}"
 
 
 def state_dir(cluster_name: str) -> str:

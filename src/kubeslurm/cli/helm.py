@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from kubeslurm.local import cache
 from kubeslurm.local.errors import LocalError
 
 MARK = "kubeslurm.dev/made-from"
+LONGEST = timedelta(minutes=5)  # that a helm of ours may be at work
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -82,8 +84,12 @@ def install(access: Access, release: Release, *, wait: bool = False) -> None:
 def _forget_unfinished(access: Access, release: Release) -> None:
     """A helm of ours that was killed leaves a record behind that keeps every later one away."""
     unfinished = "status in (pending-install,pending-upgrade,pending-rollback)"
-    selector = f"--selector=owner=helm,name={release.name},{MARK},{unfinished}"
-    access.run("delete", "secrets", f"--namespace={release.namespace}", selector)
+    where = (f"--namespace={release.namespace}", f"--selector=owner=helm,name={release.name},{MARK},{unfinished}")
+    begun = [each["metadata"]["creationTimestamp"] for each in access.tree("get", "secrets", *where)["items"]]
+    if any(datetime.fromisoformat(each) > datetime.now(UTC) - LONGEST for each in begun):
+        message = f"Another helm is at work on release {release.name}, or was killed a moment ago."
+        raise LocalError(message, "Run the same command again in five minutes.")
+    access.run("delete", "secrets", *where)
 
 
 def rendered(release: Release) -> str:

@@ -10,6 +10,7 @@ import msgspec
 
 from kubeslurm.local import cache
 from kubeslurm.local.images import ImageRef
+from kubeslurm.local.state import replace
 
 
 class _Blob(msgspec.Struct, frozen=True):
@@ -93,9 +94,7 @@ def _point(folder: Path, digest: str) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}")
-    partial.write_text(text)
-    partial.rename(path)
+    replace(path, text, mode=0o644)
 
 
 def _link(source: Path, target: Path) -> None:
@@ -108,5 +107,14 @@ def _link(source: Path, target: Path) -> None:
     try:
         partial.hardlink_to(source)
     except OSError:
-        shutil.copyfile(source, partial)
+        _copy(source, partial)
     partial.rename(target)
+
+
+def _copy(source: Path, target: Path) -> None:
+    """All of it or nothing: what is half there would only take room on a disk that is full."""
+    try:
+        shutil.copyfile(source, target)
+    except OSError:
+        target.unlink(missing_ok=True)
+        raise

@@ -28,7 +28,12 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
 
 @app.command()
 def up(
-    nodes: Annotated[int | None, typer.Option(min=1, help="Nodes of a new cluster on this machine; 3.")] = None,
+    nodes: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Nodes on this machine, unless the cluster runs already. Default: as the last time, or 3."
+        ),
+    ] = None,
     values: Annotated[Path | None, typer.Option(help="Values for the slurm chart.", exists=True)] = None,
     name: Name = DEFAULT_NAME,
     context: Context = None,

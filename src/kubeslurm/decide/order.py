@@ -7,5 +7,5 @@ from kubeslurm.decide.facts import Worker
 
 
 def by_dispensability(workers: Iterable[Worker]) -> list[Worker]:
-    """The most dispensable first: idle before working, cheap before dear, the soonest free, the youngest."""
+    """The most dispensable first: not ready yet, then the cheapest, idle or soonest free, cordoned, the youngest."""
     return sorted(workers, key=attrgetter("rank"))

@@ -36,7 +36,6 @@ class Manager:
         self._stores: dict[str, Store[Any, Any]] = {}
         self._controllers: list[Controller] = []
         self._stop = asyncio.Event()
-        self._acting = False
 
     def add_source(self, name: str, source: Runnable) -> None:
         """Something that feeds stores (or serves); started first and stopped last."""
@@ -51,18 +50,9 @@ class Manager:
         self._controllers.append(controller)
 
     @property
-    def synced(self) -> bool:
-        return all(store.synced for store in self._stores.values())
-
-    @property
     def unsynced(self) -> list[str]:
         """The stores that readiness still waits for."""
         return [name for name, store in self._stores.items() if not store.synced]
-
-    @property
-    def acting(self) -> bool:
-        """Whether controllers are at work."""
-        return self._acting
 
     def stop(self) -> None:
         """Ask for a graceful stop; run() returns when it is done."""
@@ -83,7 +73,6 @@ class Manager:
                     task.result()
                     raise RuntimeError(f"{task.get_name()} ended although nothing asked it to")
         finally:
-            self._acting = False
             await _cancel([work, stop, *background])
 
     async def _work(self) -> None:
@@ -95,7 +84,6 @@ class Manager:
         gc.freeze()
         if self._gate is not None:
             await self._gate()
-        self._acting = True
         log.info("controllers start", controllers=[controller.name for controller in self._controllers])
         async with asyncio.TaskGroup() as group:
             for controller in self._controllers:

@@ -256,7 +256,7 @@ class Store(Generic[K, T]):
 
     def _unfile(self, key: K) -> None:
         for entry in self._entries.pop(key, ()):
-            bucket = self._buckets[entry]
+            bucket = self._buckets.get(entry, {})  # an index may name a value twice
             bucket.pop(key, None)
             if not bucket:
-                del self._buckets[entry]
+                self._buckets.pop(entry, None)

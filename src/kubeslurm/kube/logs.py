@@ -21,6 +21,15 @@ async def beginning(kube: Kube, pod: Key, container: str) -> str | None:
     return await _read(kube, pod, {"container": container, "limitBytes": str(FIRST_BYTES)})
 
 
+async def first_and_last(kube: Kube, pod: Key, container: str) -> str | None:
+    """What the container said first and, where that is not all, last; None when nobody can tell."""
+    first = await beginning(kube, pod, container)
+    if first is None or len(first.encode()) < FIRST_BYTES:
+        return first
+    last = await _read(kube, pod, {"container": container, "tailLines": str(LINES)})
+    return None if last is None else f"{first}\n{last}"
+
+
 async def _read(kube: Kube, pod: Key, params: dict[str, str]) -> str | None:
     path = POD.path(pod.namespace, pod.name, "log")
     try:

@@ -211,7 +211,7 @@ def _inotify(machine: Machine) -> Finding:
 def _memory(machine: Machine) -> Finding:
     detail = f"{machine.memory / GIB:.1f} GB available"
     if 1.5 * GIB <= machine.memory < 3 * GIB:
-        return Finding("memory", Level.WARN, f"{detail}; three nodes and the control plane take about 1.5.")
+        return Finding("memory", Level.WARN, f"{detail}; three nodes with Slurm on them may take all of it.")
     lack = f"{detail}, 1.5 are needed" if machine.memory < 3 * GIB else ""
     return _finding("memory", detail, lack, "Free some memory, or start fewer nodes.")
 

@@ -9,7 +9,7 @@ from kubeslurm.engine.manager import Manager
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.connection import Connection, connect
-from kubeslurm.operator.process import add_servers, kubeconfig
+from kubeslurm.operator.process import add_servers, kubeconfig, run_until
 from kubeslurm.operator.server import Server
 from kubeslurm.operator.settings import SettingsError, WebhookSettings, address
 from kubeslurm.webhooks.app import admission
@@ -36,12 +36,9 @@ class Admission:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Serves until `stop` is set."""
-        stopping = asyncio.create_task(stop.wait())
-        stopping.add_done_callback(lambda _task: self.manager.stop())
         try:
-            await self.manager.run()
+            await run_until(self.manager, stop)
         finally:
-            stopping.cancel()
             await self.connection.close()
 
     def _certificates(self, settings: WebhookSettings, kube: Kube) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from kubeslurm.engine.manager import Manager
 from kubeslurm.kube.connection import ConfigurationError, Connection
 from kubeslurm.kube.leader import LeadershipLost
 from kubeslurm.operator import probes
@@ -62,6 +63,16 @@ def self_signed() -> ssl.SSLContext:
     bundle = certificates.make(("slurm-operator-metrics",), dt.datetime.now(dt.UTC))
     serving.take(bundle.cert, bundle.key)
     return serving.context
+
+
+async def run_until(manager: Manager, stop: asyncio.Event) -> None:
+    """Runs what the manager has until `stop` is set, then has it end in peace."""
+    stopping = asyncio.create_task(stop.wait())
+    stopping.add_done_callback(lambda _task: manager.stop())
+    try:
+        await manager.run()
+    finally:
+        stopping.cancel()
 
 
 def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:

@@ -22,7 +22,7 @@ from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.leader import Leader
 from kubeslurm.operator.access import permitted
 from kubeslurm.operator.candidacy import Candidacy
-from kubeslurm.operator.process import add_servers, kubeconfig
+from kubeslurm.operator.process import add_servers, kubeconfig, run_until
 from kubeslurm.operator.rbac import RIVALS, watched
 from kubeslurm.operator.rivals import LEASE_NAME, Rivals
 from kubeslurm.operator.settings import OperatorSettings
@@ -106,12 +106,9 @@ class Operator:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Works until `stop` is set, then ends what runs and hands the Lease over."""
-        stopping = asyncio.create_task(stop.wait())
-        stopping.add_done_callback(lambda _task: self.manager.stop())
         try:
-            await self.manager.run()
+            await run_until(self.manager, stop)
         finally:
-            stopping.cancel()
             await self.clusters.close()
             if self.leader is not None:
                 await self.leader.release()

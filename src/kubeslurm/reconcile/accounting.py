@@ -100,7 +100,7 @@ class AccountingReconciler:
         return await logs.recent(self.kube, Key(*pod.key), names.SLURMDBD, seconds=MEMORY)
 
     async def _begun(self, pod: Pod | None) -> str | None:
-        """The first words of a slurmdbd that has not been ready yet: a conversion is told only there."""
+        """The words of a slurmdbd that has not been ready yet: a conversion is told nowhere else."""
         container = pod.container_status(names.SLURMDBD) if pod else None
         if pod is None or container is None or container.state.running is None:
             return ""
@@ -109,7 +109,7 @@ class AccountingReconciler:
         ours = names.RESTART_HASH in pod.metadata.annotations
         if pod.ready or (ours and container.started):
             return ""
-        return await logs.beginning(self.kube, Key(*pod.key), names.SLURMDBD)
+        return await logs.first_and_last(self.kube, Key(*pod.key), names.SLURMDBD)
 
     async def _complaints(self, pod: Pod | None) -> tuple[str, ...]:
         """Slurmdbd looks at the database's settings once, when it starts: so do we, once per container."""

@@ -21,7 +21,7 @@ from kubeslurm.kube.errors import NotFound
 from kubeslurm.kube.events import Events
 from kubeslurm.reconcile import hostkeys, references, refusal, status, workloads
 from kubeslurm.report import loginset as report
-from kubeslurm.report.conditions import Finding, Reason, trouble
+from kubeslurm.report.conditions import Finding, Reason, no_controller, trouble
 from kubeslurm.slurm.clusters import Clusters
 
 BY_CONTROLLER = "controller"
@@ -71,7 +71,7 @@ class LoginSetReconciler:
     def _blocked(self, loginset: LoginSet, controller: Controller | None) -> Finding | None:
         """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""
         if controller is None:
-            return report.no_controller(loginset.spec.controllerRef.name)
+            return no_controller(loginset.spec.controllerRef.name)
         refs = (
             ("slurmKeyRef of the Controller", controller.spec.slurmKeyRef),
             ("sssdConfRef", loginset.spec.sssdConfRef),

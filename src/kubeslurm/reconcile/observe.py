@@ -221,7 +221,13 @@ def _needs_hosts(nodeset: NodeSet) -> bool:
 
 def _index(cluster: SlurmCluster) -> None:
     cluster.snapshot.store.add_index(BY_POD_INFO, pod_owner)
-    cluster.snapshot.store.add_index(BY_TRAIT, lambda node: () if node.comment else (*node.features, node.extra))
+    cluster.snapshot.store.add_index(BY_TRAIT, _traits)
+
+
+def _traits(node: Node) -> tuple[str, ...]:
+    if node.comment:
+        return ()
+    return (*node.features, node.extra) if node.extra else node.features
 
 
 def slurm_names(pod: views.Pod) -> tuple[str, ...]:

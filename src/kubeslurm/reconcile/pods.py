@@ -10,7 +10,7 @@ from kubeslurm.api.controller import Controller
 from kubeslurm.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.build import claims, identity, names, worker, workers_shared
+from kubeslurm.build import claims, identity, labels, names, worker, workers_shared
 from kubeslurm.build.identity import Slot
 from kubeslurm.build.revision import Choice
 from kubeslurm.decide import sync
@@ -144,7 +144,7 @@ class Pods:
             changes[each.slurm_name] = sync.merged([changes.get(each.slurm_name), comment]) or comment
         troubles += await self._nodes.update(slurm, changes)
         troubles += await self._nodes.fence_orphans(slurm, plan.records.fence)
-        troubles += await self._nodes.delete(slurm, plan.records.delete)
+        troubles += await self._nodes.delete(slurm, await self._departed(nodeset, view, plan.records.delete))
         late, unclear = await self._nodes.late(slurm, plan.overdue)
         troubles += unclear
         if late:
@@ -152,6 +152,16 @@ class Pods:
             self._events.warning(nodeset, "DrainDeadline", f"ending the jobs on {', '.join(late)}: drain.deadline")
             troubles += await self._nodes.end_jobs(slurm, late, requeue=requeue)
         return troubles
+
+    async def _departed(self, nodeset: NodeSet, view: View, records: Iterable[str]) -> list[str]:
+        """Records whose pod is gone for certain; one that names no pod may be that of a pod not heard of yet."""
+        found, snapshot = list(records), view.slurm.snapshot if view.slurm else None
+        unnamed = {name for name in found if snapshot and (node := snapshot.get(name)) and not node.comment}
+        if not unnamed:
+            return found
+        known = {worker.pod.metadata.uid for worker in view.seen.workers}
+        pods = await self._kube.list(POD, nodeset.namespace, labels.selector(names.SLURMD, nodeset.name))
+        return found if {pod.metadata.uid for pod in pods} <= known else [name for name in found if name not in unnamed]
 
     async def remove(self, nodeset: NodeSet, view: View, plan: Plan) -> Outcome:
         """Offers workers that should go to the gate."""
@@ -182,7 +192,8 @@ class Pods:
         is_taken = self._observer.is_taken
         names_taken = [slot for slot in plan.create if is_taken(nodeset, identity.slurm_name(nodeset, slot))]
         wanted = [slot for slot in plan.create if slot not in names_taken]
-        uid, state = nodeset.metadata.uid, (nodeset.metadata.generation, controller.metadata.generation)
+        # A quota may have room for one that it refused to others, so a slot that is newly vacant is asked for at once.
+        uid, state = nodeset.metadata.uid, (nodeset.metadata.generation, controller.metadata.generation, *wanted)
         held = self._refusals.recall(uid, state) if wanted else ""
         refused = [held] if held else []
 

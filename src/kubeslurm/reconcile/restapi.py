@@ -18,7 +18,7 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
 from kubeslurm.reconcile import references, refusal, status, workloads
 from kubeslurm.report import restapi as report
-from kubeslurm.report.conditions import Finding
+from kubeslurm.report.conditions import Finding, no_controller
 from kubeslurm.slurm.clusters import Clusters
 
 
@@ -62,7 +62,7 @@ class RestApiReconciler:
         if restapi.deleting:
             return None
         if controller is None:
-            return report.no_controller(restapi.spec.controllerRef.name)
+            return no_controller(restapi.spec.controllerRef.name)
         return None if self._slurm_conf(controller) else report.no_config(controller.name)
 
     async def _apply(self, restapi: RestApi, controller: Controller) -> None:

@@ -61,7 +61,7 @@ class TokenReconciler:
             try:
                 claims = await self._issue(token, held, signing_key, now)
             except refusal.REFUSED as error:
-                await self._report(token, None, report.invalid(refusal.words(error, "")))
+                await self._report(token, claims, report.invalid(refusal.words(error, "")))
                 return Requeue(after=refusal.PAUSE)
         await self._report(token, claims, None)
         return Requeue(after=again) if again is not None else None

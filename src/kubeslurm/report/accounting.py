@@ -173,4 +173,7 @@ def _waiting(accounting: Accounting, seen: Seen) -> Finding | None:
     if converts(seen.begun):
         message = "slurmdbd converts the database for its release, which may take long: do not stop it"
         return waiting(Reason.CONVERTING_DATABASE, message)
+    if busy(seen.begun):
+        message = "slurmdbd works on its tables before it becomes ready: changes wait until then"
+        return waiting(Reason.STARTING, message)
     return waiting(Reason.STARTING, "waiting for slurmdbd to become ready")

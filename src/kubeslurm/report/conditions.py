@@ -86,6 +86,11 @@ def waiting(reason: Reason, message: str) -> Finding:
     return Finding(PROGRESSING, True, str(reason), message)
 
 
+def no_controller(name: str) -> Finding:
+    """Whoever belongs to a cluster names its Controller."""
+    return trouble(Reason.CONTROLLER_MISSING, f"Controller {name} does not exist: create it, or correct controllerRef")
+
+
 def _words(finding: Finding | None) -> tuple[str, str]:
     return (finding.reason, finding.message) if finding else (str(Reason.AS_WANTED), "")
 

@@ -50,10 +50,6 @@ def status(loginset: LoginSet, seen: Seen) -> Tree:
     }
 
 
-def no_controller(name: str) -> Finding:
-    return trouble(Reason.CONTROLLER_MISSING, f"Controller {name} does not exist: create it, or correct controllerRef")
-
-
 def absent_domains(logs: Iterable[str]) -> set[str]:
     """The sssd domains whose servers did not answer when a pod last spoke of them."""
     absent: set[str] = set()

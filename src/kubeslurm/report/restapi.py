@@ -7,7 +7,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.restapi import RestApi
 from kubeslurm.api.views import Deployment, Pod
 from kubeslurm.build import names
-from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
+from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, waiting
 from kubeslurm.report.pods import pod_trouble
 
 
@@ -29,10 +29,6 @@ def status(
         "readyReplicas": ready,
         "conditions": conditions(restapi.status.conditions, summary, generation=restapi.metadata.generation, now=now),
     }
-
-
-def no_controller(name: str) -> Finding:
-    return trouble(Reason.CONTROLLER_MISSING, f"Controller {name} does not exist: create it, or correct controllerRef")
 
 
 def no_config(name: str) -> Finding:

@@ -9,9 +9,6 @@ REASON_PREFIX = "slurm-operator: "
 BUSY = frozenset({"ALLOCATED", "MIXED", "COMPLETING"})
 # Only in these base states can slurmctld know that no job is on the node; UNKNOWN or ERROR say nothing.
 SETTLED = frozenset({"IDLE", "DOWN"})
-FINAL = frozenset(
-    {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
-)
 
 
 class Number(msgspec.Struct, frozen=True):
@@ -41,19 +38,10 @@ class Node(msgspec.Struct, frozen=True):
     topology: str = ""
     features: tuple[str, ...] = ()
     active_features: tuple[str, ...] = ()
-    partitions: tuple[str, ...] = ()
-    reservation: str = ""
     hostname: str = ""
     address: str = ""
-    instance_id: str = ""
-    instance_type: str = ""
     version: str = ""
-    gres: str = ""
-    gres_used: str = ""
-    cpus: int = 0
     alloc_cpus: int = 0
-    real_memory: int = 0
-    boot_time: Number = UNSET_NUMBER
     slurmd_start_time: Number = UNSET_NUMBER
     reason_changed_at: Number = UNSET_NUMBER
 
@@ -112,8 +100,6 @@ class NodeUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
     topology_str: str | None = None
     features: tuple[str, ...] | None = None
     features_act: tuple[str, ...] | None = None
-    gres: str | None = None
-    weight: Number | None = None
 
     @classmethod
     def drain(cls, reason: str) -> "NodeUpdate":
@@ -139,30 +125,18 @@ class JobState(msgspec.Struct, frozen=True):
     job_id: int
     state: tuple[str, ...] = ()
 
-    @property
-    def over(self) -> bool:
-        return not FINAL.isdisjoint(self.state) and "COMPLETING" not in self.state
-
 
 class Job(msgspec.Struct, frozen=True):
     """One job, read singly."""
 
     job_id: int
     name: str = ""
-    user_name: str = ""
     partition: str = ""
     job_state: tuple[str, ...] = ()
-    state_reason: str = ""
     nodes: str = ""
-    batch_host: str = ""
     requeue: bool = False
     start_time: Number = UNSET_NUMBER
-    end_time: Number = UNSET_NUMBER
     time_limit: Number = UNSET_NUMBER
-
-    @property
-    def over(self) -> bool:
-        return not FINAL.isdisjoint(self.job_state) and "COMPLETING" not in self.job_state
 
 
 class Ping(msgspec.Struct, frozen=True):
@@ -170,7 +144,6 @@ class Ping(msgspec.Struct, frozen=True):
 
     hostname: str = ""
     responding: bool = False
-    primary: bool = False
     status: str = ""
 
 

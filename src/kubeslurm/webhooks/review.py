@@ -14,7 +14,6 @@ class Request(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     operation: str = ""
     namespace: str = ""
     name: str = ""
-    dry_run: bool = False
     object: msgspec.Raw = msgspec.Raw(b"null")
     old_object: msgspec.Raw = msgspec.Raw(b"null")
 

@@ -14,7 +14,6 @@ TOKEN = {
     "spec": {
         "jwtKeyRef": {"name": "slurm-auth-jwt", "key": "jwt.key"},
         "username": "carol",
-        # Slurm takes an identity only when it is complete.
         "identity": {
             "uid": 7003,
             "gid": 7000,

@@ -1,13 +1,8 @@
-"""The control plane's objects and files, compared with what was agreed on.
+"""The control plane's objects and files, compared with what was agreed on."""
 
-Set KUBESLURM_UPDATE_GOLDEN=1 to write the golden files anew, then read the difference.
-"""
-
-import os
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.controller import Controller
@@ -17,6 +12,7 @@ from kubeslurm.api.restapi import RestApi
 from kubeslurm.api.views import ConfigMap
 from kubeslurm.build import config, controller, digest, restapi, trial
 from kubeslurm.slurm import conf
+from tests.support.golden import compare, readable
 from tests.support.manifests import Manifests
 
 CASES = Path(__file__).parents[2] / "golden" / "control-plane"
@@ -38,27 +34,11 @@ def test_objects_are_as_agreed(case: Path) -> None:
         trees += [controller.service(owner), controller.statefulset(owner, STAMPS), controller.service_monitor(owner)]
         trees += [trial.configmap(owner, files, "0123456789abcdef"), trial.pod(owner, "0123456789abcdef")]
     trees += [restapi.service(rest), restapi.deployment(rest, owner, "settings-hash")]
-    compare(case / "objects.yaml", readable([tree for tree in trees if tree]))
+    compare(case / "objects.yaml", readable(trees))
 
 
 def test_slurm_conf_is_as_agreed(case: Path) -> None:
     compare(case / "slurm.conf", config.files(sources(Manifests.read(case / "input.yaml")))["slurm.conf"])
-
-
-class Dumper(yaml.SafeDumper):
-    """Writes text of several lines as such."""
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-Dumper.add_representer(str, _text)
-
-
-def readable(trees: list[Tree]) -> str:
-    text: str = yaml.dump_all(trees, Dumper=Dumper, sort_keys=True, width=120)
-    return text
 
 
 def sources(given: Manifests) -> config.Sources:
@@ -71,9 +51,3 @@ def sources(given: Manifests) -> config.Sources:
         configmaps={each.name: each for each in given.all(ConfigMap)},
         max_node_count=conf.max_node_count(sum(each.spec.replicas or 0 for each in nodesets)),
     )
-
-
-def compare(path: Path, text: str) -> None:
-    if os.environ.get("KUBESLURM_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()

@@ -1,19 +1,14 @@
-"""The objects and files of accounting and login, compared with what was agreed on.
+"""The objects and files of accounting and login, compared with what was agreed on."""
 
-Set KUBESLURM_UPDATE_GOLDEN=1 to write the golden files anew, then read the difference.
-"""
-
-import os
 from pathlib import Path
 
 import pytest
-import yaml
 
 from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.controller import Controller
 from kubeslurm.api.loginset import LoginSet
-from kubeslurm.api.meta import Tree
 from kubeslurm.build import accounting, login, ssh
+from tests.support.golden import compare, readable
 from tests.support.manifests import Manifests
 
 CASES = Path(__file__).parents[2] / "golden" / "people"
@@ -44,25 +39,3 @@ def test_login_objects_are_as_agreed(case: Path) -> None:
         login.deployment(owner, controller, STAMPS, "cluster.local"),
     ]
     compare(case / "login.yaml", readable(trees))
-
-
-class Dumper(yaml.SafeDumper):
-    """Writes text of several lines as such."""
-
-
-def _text(dumper: yaml.SafeDumper, value: str) -> yaml.Node:
-    return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
-
-
-Dumper.add_representer(str, _text)
-
-
-def readable(trees: list[Tree]) -> str:
-    text: str = yaml.dump_all(trees, Dumper=Dumper, sort_keys=True, width=120)
-    return text
-
-
-def compare(path: Path, text: str) -> None:
-    if os.environ.get("KUBESLURM_UPDATE_GOLDEN"):
-        path.write_text(text)
-    assert text == path.read_text()

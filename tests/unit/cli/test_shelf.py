@@ -1,6 +1,8 @@
 """Images kept from one cluster to the next; the storage directories are laid out as a registry does it."""
 
+import errno
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -74,6 +76,22 @@ def test_a_registry_that_lost_the_image_is_not_kept(pushed: Path, tmp_path: Path
     stored(pushed, LAYER).unlink()
     shelf.keep(IMAGE, MANIFEST, pushed)
     assert not shelf.put(IMAGE, tmp_path / "second")
+
+
+def test_a_copy_that_finds_no_room_is_not_left_behind(
+    pushed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def across(_target: Path, _source: Path) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    def fill(_source: Path, target: Path) -> None:
+        target.write_text("lay")
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(Path, "hardlink_to", across)
+    monkeypatch.setattr(shutil, "copyfile", fill)
+    shelf.keep(IMAGE, MANIFEST, pushed)
+    assert blobs(tmp_path / "cache") == []
 
 
 def test_only_what_is_still_needed_stays(pushed: Path, tmp_path: Path) -> None:

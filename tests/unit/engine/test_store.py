@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 import pytest
 
 from kubeslurm.engine.store import TOMBSTONE_SECONDS, Store
+from tests.support.clock import HandClock
 
 
 @dataclass(frozen=True)
@@ -13,21 +14,13 @@ class Thing:
     owners: tuple[str, ...] = ()
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock(0.0)
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def store(clock: Clock) -> Store[str, Thing]:
+def store(clock: HandClock) -> Store[str, Thing]:
     return Store(
         lambda thing: thing.name,
         indices={"owner": lambda thing: thing.owners},
@@ -87,7 +80,7 @@ def test_forgetting_an_object_leaves_its_namesake_alone(store: Store[str, Thing]
     assert store.get("a") == Thing("a", 10, uid="u2")
 
 
-def test_tombstones_last_a_minute(store: Store[str, Thing], clock: Clock) -> None:
+def test_tombstones_last_a_minute(store: Store[str, Thing], clock: HandClock) -> None:
     store.put(Thing("a", 1))
     store.remove("a", version=7)
     clock.now = TOMBSTONE_SECONDS + 1
@@ -167,6 +160,14 @@ def test_an_index_added_later_knows_the_objects_that_were_there(store: Store[str
     assert [thing.name for thing in store.by("uid", "u1")] == ["a"]
     store.put(Thing("a", 2, uid="u2"))
     assert store.by("uid", "u1") == ()
+
+
+def test_an_index_may_name_a_value_twice(store: Store[str, Thing], changes: Changes) -> None:
+    store.put(Thing("a", 1, owners=("red", "red")))
+    store.put(Thing("a", 2, owners=("blue", "blue")))
+    assert (list(store.by("owner", "red")), [each.name for each in store.by("owner", "blue")]) == ([], ["a"])
+    store.remove("a")
+    assert (changes[-1], list(store.by("owner", "blue"))) == (("a", 2, None), [])
 
 
 def test_an_unknown_index_is_an_error_that_names_the_known_ones(store: Store[str, Thing]) -> None:

@@ -5,6 +5,7 @@ import pytest
 from kubeslurm.kube.closing import Closing
 from kubeslurm.kube.errors import TERMINATING_PAUSE, Terminating
 from kubeslurm.kube.wire import Request
+from tests.support.clock import HandClock
 
 
 def request(verb: str, path: str) -> Request:
@@ -14,15 +15,8 @@ def request(verb: str, path: str) -> Request:
 CREATE = request("create", "namespaces/going/configmaps")
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def test_after_one_refusal_nothing_new_is_tried_for_a_while() -> None:
-    clock = Clock()
+    clock = HandClock()
     closing = Closing(clock)
     closing.admit(CREATE)
     closing.note(CREATE)
@@ -48,7 +42,7 @@ def test_after_one_refusal_nothing_new_is_tried_for_a_while() -> None:
     ],
 )
 def test_everything_else_passes(verb: str, path: str) -> None:
-    closing = Closing(Clock())
+    closing = Closing(HandClock())
     closing.note(CREATE)
     closing.note(request(verb, path) if "other" not in path else CREATE)
     closing.admit(request(verb, path))

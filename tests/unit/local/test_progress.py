@@ -6,16 +6,7 @@ import pytest
 from rich.console import Console
 
 from kubeslurm.local.progress import Progress, Step, spoken
-
-
-class Clock:
-    """Time that passes when told."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import HandClock
 
 
 def console(*, terminal: bool) -> tuple[Console, io.StringIO]:
@@ -40,7 +31,7 @@ def test_durations_read_as_people_say_them(seconds: float, words: str) -> None:
     ],
 )
 def test_the_guess_of_the_rest(elapsed: float, done: int, total: int, said: str) -> None:
-    clock = Clock()
+    clock = HandClock()
     step = Step("compile", clock)
     step.update(done=done, total=total)
     clock.now += elapsed
@@ -49,7 +40,7 @@ def test_the_guess_of_the_rest(elapsed: float, done: int, total: int, said: str)
 
 def test_without_a_terminal_a_step_has_a_line_at_its_start_and_one_with_its_seconds() -> None:
     target, out = console(terminal=False)
-    clock = Clock()
+    clock = HandClock()
     with Progress(target, clock).step("build image node"):
         clock.now += 12
     assert out.getvalue().splitlines() == ["build image node ...", "build image node: done in 12 s"]
@@ -65,7 +56,7 @@ def test_a_failed_step_is_not_called_done() -> None:
 
 def test_a_sign_of_life_says_how_far_a_step_is() -> None:
     target, _ = console(terminal=False)
-    clock = Clock()
+    clock = HandClock()
     progress = Progress(target, clock)
     with progress.step("compile kubernetes") as step:
         step.update(done=700, total=2800, note="packages")

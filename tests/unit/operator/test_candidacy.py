@@ -13,6 +13,7 @@ from kubeslurm.engine.store import Store
 from kubeslurm.kube.objects import kube_store
 from kubeslurm.operator.candidacy import Candidacy
 from kubeslurm.operator.rivals import RivalAppearedError, Rivals
+from tests.support.clock import HandClock
 
 OWN = Key("ours", "slurm-operator")
 
@@ -22,14 +23,6 @@ class Idle:
 
     async def run(self) -> None:
         await asyncio.Event().wait()
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def lease(namespace: str, version: int, holder: str = "go-operator") -> Lease:
@@ -54,17 +47,17 @@ def known(*leases: Lease, clock: Callable[[], float]) -> tuple[Store[Key, Lease]
 
 
 def test_a_lease_that_is_renewed_elsewhere_is_a_rival() -> None:
-    _, rivals = known(lease("slinky", 1), clock=Clock())
+    _, rivals = known(lease("slinky", 1), clock=HandClock())
     assert [each.namespace for each in rivals.alive()] == ["slinky"]
 
 
 def test_our_own_lease_and_a_released_one_are_no_rivals() -> None:
-    _, rivals = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=Clock())
+    _, rivals = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=HandClock())
     assert list(rivals.alive()) == []
 
 
 def test_a_lease_that_nobody_renews_dies_after_its_duration() -> None:
-    clock = Clock()
+    clock = HandClock()
     store, rivals = known(lease("slinky", 1), clock=clock)
     clock.now += 14
     assert list(rivals.alive())

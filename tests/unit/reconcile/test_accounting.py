@@ -88,6 +88,18 @@ async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People)
     assert world.annotations("statefulsets", "a-accounting") != before
 
 
+async def test_a_conversion_that_begins_after_hours_of_complaints_is_not_cut_short(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    absent = "error: mysql_real_connect failed: 2003 Can't connect to MySQL server on 'db'\n"
+    world.talking.said["a-accounting-0"] = absent * 2000 + CONNECTED + CONVERTING
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
+
+
 async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(world: People) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
@@ -113,6 +125,7 @@ async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
     assert not await world.said()
+    assert "changes wait" in world.condition("Progressing", "accountings", "a")["message"]
     world.talking.said["a-accounting-0"] = CONNECTED + STARTED
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") != before

@@ -11,14 +11,6 @@ from kubeslurm.slurm.errors import Refused
 from tests.support.world import CLUSTER, SET, World
 
 
-@pytest.fixture
-async def world() -> World:
-    world = World()
-    world.nodeset(replicas=2)
-    await world.turn(6)
-    return world
-
-
 async def test_a_pass_that_rests_forgives_no_failure(world: World) -> None:
     world.reconciler.pace._next[SET] = world.reconciler.pace._clock() + 100
     found = await world.reconciler.reconcile(SET)

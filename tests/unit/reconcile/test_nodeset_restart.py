@@ -15,14 +15,6 @@ from kubeslurm.slurm.errors import Refused, Unreachable
 from tests.support.world import World
 
 
-@pytest.fixture
-async def world() -> World:
-    world = World()
-    world.nodeset(replicas=2)
-    await world.turn(6)
-    return world
-
-
 def pod(world: World) -> Tree:
     return world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
 

@@ -20,14 +20,6 @@ from tests.support.world import CLUSTER, SET, World
 GPU_0 = Key("slurm", "gpu-0")
 
 
-@pytest.fixture
-async def world() -> World:
-    world = World()
-    world.nodeset(replicas=2)
-    await world.turn(4)
-    return world
-
-
 def pod(world: World, key: Key = GPU_0) -> Tree:
     return world.kube.trees[POD.plural, key]
 
@@ -99,6 +91,20 @@ async def test_a_machine_that_dies_before_its_worker_is_named_leaves_no_ghost() 
     world.start_operator()
     await world.turn(2)
     assert sorted(world.slurm.records) == ["host-0", "host-2", "host-3", "rack-1"]
+
+
+async def test_an_unnamed_record_stays_while_its_pod_may_be_unheard_of() -> None:
+    world = World()
+    world.nodeset(replicas=0, scalingMode="DaemonSet", pruneSlurmNodeRecords="NodeNotFound")
+    await world.turn()
+    started = next(each for each in world.kube.pods() if each["spec"]["hostname"] == "host-1")["metadata"]["name"]
+    world.kube.remove(NODE, Key("", "host-1"))
+    world.caches.store(POD).remove(Key("slurm", started))  # the watch is behind, the server is not
+    assert not world.slurm.records["host-1"].comment
+    for cluster in world.clusters:
+        await cluster.snapshot.poll()
+    await world.reconciler.reconcile(SET)
+    assert "host-1" in world.slurm.records
 
 
 async def test_a_job_that_moved_away_is_not_ended_for_the_node_it_left(world: World) -> None:

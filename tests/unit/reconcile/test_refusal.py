@@ -56,6 +56,23 @@ async def test_a_corrected_nodeset_gets_its_workers_at_once(world: World) -> Non
     assert world.message("Degraded") == ""
 
 
+async def test_a_worker_lost_under_a_quota_is_replaced_at_once(world: World) -> None:
+    create = world.kube.create
+
+    async def within_quota(tree: Tree) -> Tree:
+        if tree["kind"] == "Pod" and len(world.kube.pods()) >= 2:
+            raise REFUSAL
+        return await create(tree)
+
+    world.kube.create = within_quota  # type: ignore[method-assign]
+    world.nodeset(replicas=3)
+    await world.turn(3)
+    assert world.pod_names() == ["gpu-0", "gpu-1"]
+    world.kill_pod("gpu-1")
+    await world.turn()
+    assert world.pod_names() == ["gpu-0", "gpu-1"]
+
+
 def test_the_pause_grows_while_nothing_changes_and_begins_anew_with_a_change() -> None:
     now = 0.0
     memory = Memory(lambda: now)

@@ -14,25 +14,11 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.objects import decoder_of
 from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.removal import ABSENT_EVERY, Outcome, Removal, Request
+from tests.support.clock import HandClock
 from tests.support.world import CLUSTER, World
 
 # The control plane deletes pods of its own, which never run a job: trials, and slurmctld's on a lost machine.
 MAY_DELETE_PODS = {"reconcile/removal.py", "reconcile/config.py", "reconcile/rescue.py"}
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-async def world() -> World:
-    world = World()
-    world.nodeset(replicas=2)
-    await world.turn(4)
-    return world
 
 
 def request(world: World, *wanted: str, **fields: Any) -> Request:
@@ -131,7 +117,7 @@ async def test_a_node_that_came_back_just_now_keeps_its_pod(world: World) -> Non
 
 async def test_unknown_nodes_go_one_after_the_other(world: World) -> None:
     world.slurm.records.clear()
-    clock = Clock()
+    clock = HandClock(1000.0)
     gate = Removal(world.kube, Ledgers(clock), clock)  # type: ignore[arg-type]
     absences = {"gpu-0": 9, "gpu-1": 9}
     first = await gate.remove(request(world, "gpu-0", "gpu-1", absences=absences))

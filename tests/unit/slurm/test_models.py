@@ -34,7 +34,7 @@ def test_a_recorded_node_reads_as_it_was(version: str) -> None:
     assert node.busy
     assert not node.idle
     assert node.alloc_cpus == 1
-    assert node.boot_time.value
+    assert node.slurmd_start_time.value
 
 
 def node(*state: str, reason: str = "", alloc_cpus: int = 0) -> Node:

@@ -18,12 +18,13 @@ from kubeslurm.slurm.snapshot import (
     REMEMBERED_LISTS,
     Snapshot,
 )
+from tests.support.clock import HandClock
 
 
 class Script:
     """A client that answers from a list; a read may first let something else happen."""
 
-    def __init__(self, clock: "Clock") -> None:
+    def __init__(self, clock: HandClock) -> None:
         self.clock = clock
         self.lists: list[Nodes | SlurmError | None] = []
         self.singles: dict[str, Node | None] = {}
@@ -45,20 +46,12 @@ class Script:
         return self.singles[name]
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def listed(*nodes: Node, at: int = 1) -> Nodes:
     return Nodes(nodes=nodes, last_update=at)
 
 
-def make() -> tuple[Snapshot, Script, Clock]:
-    clock = Clock()
+def make() -> tuple[Snapshot, Script, HandClock]:
+    clock = HandClock()
     script = Script(clock)
     client: Any = script
     return Snapshot(client, clock=clock, asleep=lambda: 0.0), script, clock
@@ -198,7 +191,7 @@ async def test_a_busy_or_a_slow_cluster_is_remembered_long_enough() -> None:
 
 
 async def test_a_machine_that_slept_knows_nothing_any_more() -> None:
-    clock, slept = Clock(), Clock()
+    clock, slept = HandClock(), HandClock()
     script = Script(clock)
     client: Any = script
     snapshot = Snapshot(client, clock=clock, asleep=slept)
@@ -297,7 +290,7 @@ async def test_a_single_read_or_a_deletion_ends_the_wait_for_a_change_of_ours() 
 @pytest.mark.looptime
 async def test_what_is_waited_for_cuts_the_rest_after_a_costly_list_short() -> None:
     loop = asyncio.get_running_loop()
-    script = Script(Clock())
+    script = Script(HandClock())
     script.lists = [CROWD] * 3
     asked: list[float] = []
 
