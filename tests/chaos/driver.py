@@ -101,10 +101,11 @@ class Driver:
             if job not in self.jobs:
                 continue
             known = self.jobs[job]
-            same = known is None or known.sluid == fate.sluid or fate.restarts > known.restarts
+            excused = self.excused[job]
+            # A job that is being requeued has its next name before its next count.
+            same = known is None or known.sluid == fate.sluid or max(fate.restarts, excused) > known.restarts
             assert same, self.story(f"job {job} is another one now")
             self.jobs[job] = fate
-            excused = self.excused[job]
             assert fate.restarts <= excused, self.story(f"job {job} was restarted {fate.restarts} times, not {excused}")
             assert fate.state not in OVER - {"COMPLETED"}, self.story(f"job {job} is {fate.state}")
 

@@ -86,20 +86,23 @@ def test_a_bad_file_in_a_referenced_configmap_is_refused_too(slurm: Slurm) -> No
 
 
 def test_a_topology_that_is_taken_away_is_given_up(slurm: Slurm) -> None:
-    def change_to(text: str | None) -> None:
+    def change_to(text: str | None, *, shows: bool) -> None:
+        """Ends when slurmctld, restarted for it, shows or does not show the switch."""
+        before = uid(slurm.get("pod", "slurm-controller-0"))
         slurm.patch("configmap", "slurm-config-extra", {"data": {"topology.yaml": text}})
-
-    def has_switch() -> bool | None:
-        answers = slurm.config("ClusterName")
-        return "SwitchName=row" in slurm.run("scontrol", "show", "topology", check=False) if answers else None
+        wait_for("another pod", lambda: (pod := slurm.find("pod", "slurm-controller-0")) and uid(pod) != before)
+        wait_for("slurmctld to answer", lambda: slurm.config("ClusterName") != "")
+        assert ("SwitchName=row" in slurm.run("scontrol", "show", "topology")) is shows
 
     try:
-        change_to("- topology: rows\n  cluster_default: true\n  tree:\n    switches:\n    - switch: row\n")
-        wait_for("the switch", has_switch)
+        change_to("- topology: rows\n  cluster_default: true\n  tree:\n    switches:\n    - switch: row\n", shows=True)
     finally:
-        change_to(None)
-    wait_for("the switch to be gone", lambda: has_switch() is False)
+        change_to(None, shows=False)
     slurm.wait_until_idle(2)
+
+
+def uid(pod: dict[str, Any]) -> str:
+    return str(pod["metadata"]["uid"])
 
 
 def test_an_edit_of_the_mounted_configmap_is_repaired(slurm: Slurm) -> None:

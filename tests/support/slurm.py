@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from kubeslurm.local.cluster import Cluster
 
 T = TypeVar("T")
+PATIENCE = "300"  # seconds for a command that may wait for nodes, and must not wait for ever
 KINDS = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
 
 
@@ -51,7 +52,7 @@ class Slurm:
     def run(self, *command: str, check: bool = True) -> str:
         """The output of a command in the slurmctld container."""
         pod = f"{self.name}-controller-0"
-        return self.kubectl("exec", pod, "--container=slurmctld", "--", *command, check=check)
+        return self.kubectl("exec", pod, "--container=slurmctld", "--", "timeout", PATIENCE, *command, check=check)
 
     def start(self, *command: str) -> "subprocess.Popen[str]":
         """A command in the slurmctld container that goes on while the test does something else."""

@@ -91,11 +91,13 @@ def statefulset(controller: Controller, stamps: Stamps) -> Tree:
 
 def pod_spec(controller: Controller) -> Tree:
     """The slurmctld pod, with the user's template over it."""
-    spec = controller.spec
+    spec, host = controller.spec, names.host(names.controller(controller.name), controller.namespace)
     container = merge_container(_slurmctld(controller), spec.slurmctld or {})
     sidecar = merge_container(pieces.logfile(names.SLURMCTLD_LOG, container.get("image", "")), spec.logfile or {})
     base: Tree = {
         "automountServiceAccountToken": False,
+        # Through its Service a pod meets itself as a stranger: slurmctld could not call back an srun that waits here.
+        "hostAliases": [{"ip": "127.0.0.1", "hostnames": [host]}],
         "terminationGracePeriodSeconds": GRACE,
         "securityContext": {**pieces.nonroot(names.SLURM_UID), "fsGroup": names.SLURM_UID},
         "initContainers": [sidecar],
