@@ -13,6 +13,7 @@ from kubeslurm.build import identity, names, revision, slurmd_conf
 from kubeslurm.build.worker import Stamps
 from kubeslurm.decide import health
 from kubeslurm.decide.facts import EPOCH, PodInfo, Seen, Worker
+from kubeslurm.decide.stale import is_stale
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
 from kubeslurm.kube.caches import Caches
@@ -90,7 +91,7 @@ class Observer:
             hosts=tuple(hosts) if _needs_hosts(nodeset) else (),
             amnesia=self._amnesia(nodeset, workers, slurm) if slurm and known else False,
             shared=self._shared(nodeset, workers),
-            stale=frozenset(worker.name for worker in workers if stamps.differ(nodeset, worker, today)),
+            stale=frozenset(worker.name for worker in workers if is_stale(nodeset, worker, today)),
         )
         return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, today, moment)
 

@@ -1,4 +1,4 @@
-"""What workers read once, at their start: who has it in the present form, and who must be replaced to get it."""
+"""What workers read once, at their start, in its present form."""
 
 import msgspec
 
@@ -7,7 +7,6 @@ from kubeslurm.api.kinds import CONTROLLER
 from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.build import digest, names, slurmd_conf
 from kubeslurm.build.worker import EMPTY_HASH, Stamps, conf_server
-from kubeslurm.decide.facts import Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.reconcile import references
@@ -31,21 +30,6 @@ def of(caches: Caches, nodeset: NodeSet) -> Stamps:
         sshd=digest.of_values({"sshd_config": slurmd_conf.sshd_config(ssh.extraSshdConfig).encode()}),
         sssd=digest.of_values({"sssd.conf": users}) if users else EMPTY_HASH,
     )
-
-
-def differ(nodeset: NodeSet, worker: Worker, today: Stamps) -> bool:
-    """Whether the pod was started with other ones; pods that a predecessor made are not restarted over a digest."""
-    have = worker.pod.metadata.annotations
-    kept = ((names.SLURM_KEY_HASH, today.slurm_key), (names.RESTART_HASH, today.restart))
-    if names.RESTART_HASH in have and any(wanted and have.get(name, wanted) != wanted for name, wanted in kept):
-        return True
-    if not (nodeset.spec.ssh and nodeset.spec.ssh.enabled):
-        return False
-    if not any(owner.kind == CONTROLLER.kind for owner in worker.pod.metadata.ownerReferences):
-        return False
-    # Without today's digest the Secret is missing: wait for it.
-    sssd = today.sssd if today.sssd != EMPTY_HASH else have.get(names.SSSD_CONF_HASH)
-    return (have.get(names.SSHD_CONF_HASH), have.get(names.SSSD_CONF_HASH)) != (today.sshd, sssd)
 
 
 def _bytes(caches: Caches, namespace: str, ref: SecretKeySelector | None) -> bytes:
