@@ -1,6 +1,7 @@
 """What Slurm must be told about its nodes: states, the pod behind each, topology and features."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -82,18 +83,16 @@ def _placement(worker: Worker) -> NodeUpdate | None:
     annotations = host.metadata.annotations
     topology = annotations.get(names.TOPOLOGY_SPEC, "")
     parts = [NodeUpdate(topology_str=topology) if topology and topology != node.topology else None]
-    wanted = tuple(
-        sorted(
-            {
-                names.FEATURE_PREFIX + each.strip()
-                for each in annotations.get(names.FEATURES_SPEC, "").split(",")
-                if each.strip()
-            }
-        )
-    )
+    wanted = _features(annotations.get(names.FEATURES_SPEC, ""))
     for field, current in (("features", node.features), ("features_act", node.active_features)):
         kept = tuple(each for each in current if not each.startswith(names.FEATURE_PREFIX))
         have = tuple(sorted(each for each in current if each.startswith(names.FEATURE_PREFIX)))
         if have != wanted:
             parts.append(msgspec.structs.replace(NodeUpdate(), **{field: (*kept, *wanted)}))
     return merged(parts)
+
+
+@lru_cache
+def _features(text: str) -> tuple[str, ...]:
+    """The features that a Kubernetes node gives its workers; most nodes say the same."""
+    return tuple(sorted({names.FEATURE_PREFIX + each.strip() for each in text.split(",") if each.strip()}))

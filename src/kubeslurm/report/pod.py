@@ -67,14 +67,17 @@ def _conditions(worker: Worker, view: View) -> list[Tree]:
     wanted = states(node) if node is not None else []
     have = {each.type: each for each in worker.pod.status.conditions if each.type.startswith(STATE_PREFIX)}
     reason = node.reason if node is not None else ""
-    time = view.now.replace(microsecond=0)
-    stamp = msgspec.to_builtins(time)
     changed: list[Tree] = [
-        {"type": kind, "status": "True", "message": reason, "lastTransitionTime": stamp}
+        {"type": kind, "status": "True", "message": reason, "lastTransitionTime": _stamp(view.now)}
         for kind in wanted
         if kind not in have or have[kind].message != reason or have[kind].status != "True"
     ]
     return changed + [{"type": kind, "$patch": "delete"} for kind in have if kind not in wanted]
+
+
+def _stamp(moment: datetime) -> str:
+    text: str = msgspec.to_builtins(moment.replace(microsecond=0))
+    return text
 
 
 def _labels(worker: Worker, view: View) -> Tree:

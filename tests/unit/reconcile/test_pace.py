@@ -3,10 +3,12 @@
 import pytest
 
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.pace import LONGEST, SHARE, Pace
+from kubeslurm.reconcile.pace import LONGEST, SHARE, SHORTEST, Pace
 from tests.support.clock import HandClock
 
 KEY = Key("slurm", "gpu")
+CHEAP = SHORTEST / SHARE / 2
+DEAR = LONGEST / SHARE / 2
 
 
 @pytest.fixture
@@ -30,14 +32,14 @@ def spend(pace: Pace, cpu: HandClock, seconds: float) -> None:
 
 
 def test_a_small_set_is_looked_at_whenever_it_changes(pace: Pace, cpu: HandClock) -> None:
-    spend(pace, cpu, 0.002)
+    spend(pace, cpu, CHEAP)
     assert pace.wait(KEY) == 0
 
 
 def test_a_dear_pass_is_followed_by_a_rest_of_a_multiple_of_it(pace: Pace, clock: HandClock, cpu: HandClock) -> None:
-    spend(pace, cpu, 0.02)
-    assert pace.wait(KEY) == pytest.approx(0.02 * SHARE)
-    clock.now += 0.02 * SHARE + 0.001
+    spend(pace, cpu, DEAR)
+    assert pace.wait(KEY) == pytest.approx(DEAR * SHARE)
+    clock.now += DEAR * SHARE + 0.001
     assert pace.wait(KEY) == 0
 
 
@@ -47,5 +49,5 @@ def test_no_rest_is_longer_than_people_wait(pace: Pace, cpu: HandClock) -> None:
 
 
 def test_one_set_does_not_wait_for_another(pace: Pace, cpu: HandClock) -> None:
-    spend(pace, cpu, 0.02)
+    spend(pace, cpu, DEAR)
     assert pace.wait(Key("slurm", "cpu")) == 0
