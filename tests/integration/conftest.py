@@ -8,6 +8,7 @@ import pytest
 
 from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import NAMESPACE
+from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
@@ -35,7 +36,7 @@ def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> C
     file = tmp_path_factory.mktemp("crds") / "crds.yaml"
     file.write_text("---\n".join(to_yaml(crd) for crd in crds().values()), encoding="utf-8")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    cluster.kubectl("wait", ESTABLISHED, "--timeout=60s", *(f"crd/{name}" for name in crds()))
     return cluster
 
 

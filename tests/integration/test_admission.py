@@ -14,6 +14,7 @@ import yaml
 from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import SECRET, VALIDATING_WEBHOOKS, kind_of
 from kubeslurm.api.meta import Tree
+from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
@@ -41,7 +42,7 @@ def webhook(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Itera
     file = folder / "objects.yaml"
     file.write_text("---\n".join(to_yaml(each) for each in objects), encoding="utf-8")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    cluster.kubectl("wait", ESTABLISHED, "--timeout=60s", *(f"crd/{name}" for name in crds()))
     try:
         with process(cluster, folder):
             yield cluster

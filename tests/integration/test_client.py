@@ -10,6 +10,7 @@ from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import CONFIGMAP, CRD, DEPLOYMENT, EVENT, NAMESPACE, POD, TOKEN, Kind
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.views import Deployment
+from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube import metrics
 from kubeslurm.kube.caches import Caches
@@ -149,7 +150,7 @@ def tokens(cluster: Cluster) -> Kind[Any]:
     """The Token kind, served by the cluster."""
     name = f"{TOKEN.plural}.{TOKEN.group}"
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", stdin=to_yaml(crds()[name]))
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{name}")
+    cluster.kubectl("wait", ESTABLISHED, "--timeout=60s", f"crd/{name}")
     return TOKEN
 
 

@@ -19,6 +19,9 @@ from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Tasks
 
+# Waiting for the condition by its name fails when kubectl is so early that the kind has no conditions yet.
+ESTABLISHED = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
+
 
 def access_to(cluster: Cluster) -> Access:
     """How to reach a cluster of this machine."""
@@ -154,5 +157,5 @@ def _define_kinds(access: Access, present: Mapping[tuple[str, str], str]) -> boo
         return False
     helm.install(access, release)
     kinds = [f"crd/{kind.plural}.{kind.group}" for kind in SLURM_KINDS]
-    access.run("wait", "--for=condition=Established", "--timeout=60s", *kinds)
+    access.run("wait", ESTABLISHED, "--timeout=60s", *kinds)
     return True
