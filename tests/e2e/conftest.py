@@ -17,6 +17,8 @@ from kubeslurm.cli.product import Product, access_to
 from kubeslurm.local import cache
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
+from tests.support import audit
+from tests.support.rest import wait_until_at_rest
 from tests.support.slurm import Slurm
 
 NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"))))
@@ -59,12 +61,11 @@ def product() -> Iterator[Product]:
 
 
 def keep_requests(cluster: Cluster) -> None:
-    """The audit log, with what was set aside when it grew too long."""
-    log = cluster.log("audit")
+    """The whole audit log."""
     folder = REQUESTS / NAME
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    for part in log.parent.glob(f"{log.stem}*{log.suffix}"):
+    for part in audit.parts_of(cluster):
         shutil.copy(part, folder)
 
 
@@ -82,9 +83,9 @@ def cluster(product: Product) -> Cluster:
 
 @pytest.fixture
 def slurm(cluster: Cluster) -> Iterator[Slurm]:
-    """Slurm with two idle workers; a test that changes it leaves it so."""
+    """Slurm with two idle workers; a test that changes it leaves it so, whichever comes next."""
     whole = Slurm(cluster)
-    whole.wait_until_idle(WORKERS, within=180)
+    wait_until_at_rest(whole, WORKERS)
     yield whole
     for job in whole.run("squeue", "--noheader", "--format=%i", check=False).split():
         whole.run("scancel", job, check=False)

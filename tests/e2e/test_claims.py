@@ -27,10 +27,12 @@ def disks(slurm: Slurm) -> Iterator[Workers]:
         volumeClaimTemplates=[TEMPLATE],
         persistentVolumeClaimRetentionPolicy={"whenScaled": "Delete"},
     )
-    wait_for("the worker", lambda: slurm.nodes().get("disk-0") == "idle", within=90)
-    yield found
-    found.delete()
-    slurm.kubectl("delete", "persistentvolumeclaim", CLAIM, "--ignore-not-found")
+    try:
+        wait_for("the worker", lambda: slurm.nodes().get("disk-0") == "idle")
+        yield found
+    finally:
+        found.delete()
+        slurm.kubectl("delete", "persistentvolumeclaim", CLAIM, "--ignore-not-found")
 
 
 def test_a_workers_claim_goes_when_its_nodeset_shrinks(disks: Workers) -> None:
@@ -45,9 +47,9 @@ def test_a_claim_outlives_a_cordoned_pod_and_a_deleted_nodeset(disks: Workers) -
     disks.slurm.kubectl("annotate", "pod", "disks-0", "nodeset.slinky.slurm.net/pod-cordon=true")
     wait_for("the drain", lambda: disks.slurm.nodes().get("disk-0") == "drained")
     disks.slurm.kubectl("delete", "pod", "disks-0", "--grace-period=1", "--wait=true")
-    wait_for("the worker", lambda: disks.slurm.nodes().get("disk-0") == "idle", within=90)
+    wait_for("the worker", lambda: disks.slurm.nodes().get("disk-0") == "idle")
     assert disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"]["uid"] == uid
-    disks.slurm.kubectl("delete", "nodesets.slinky.slurm.net", "disks", "--wait=true", "--timeout=90s")
+    disks.slurm.kubectl("delete", "nodesets.slinky.slurm.net", "disks", "--wait=true", "--timeout=180s")
     assert disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"].get("deletionTimestamp") is None
 
 

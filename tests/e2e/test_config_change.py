@@ -39,7 +39,7 @@ def test_a_good_change_becomes_live_without_a_restart(slurm: Slurm, extra: str) 
 
 
 def test_a_running_job_survives_a_change(slurm: Slurm, extra: str) -> None:
-    job = slurm.submit("sleep 8")
+    job = slurm.submit("sleep 20")
     slurm.wait_for_job(job, "RUNNING")
     change(slurm, f"{extra}\nMaxJobCount=4322")
     wait_for("the change to be live", slurm.config_is_live)
@@ -57,12 +57,12 @@ def test_a_running_job_survives_a_change(slurm: Slurm, extra: str) -> None:
 def test_a_bad_change_is_refused_with_file_and_line_and_changes_nothing(
     slurm: Slurm, extra: str, line: str, words: str
 ) -> None:
-    count = slurm.config("MaxJobCount")
+    count = wait_for("slurmctld to answer", lambda: slurm.config("MaxJobCount"))
     change(slurm, f"{extra}\n{line}")
     condition = wait_for("the refusal", lambda: refusal(slurm))
     assert "slurm.conf:" in condition["message"]
     assert words in condition["message"]
-    assert slurm.config("MaxJobCount") == count
+    assert wait_for("slurmctld to answer", lambda: slurm.config("MaxJobCount")) == count
     assert line not in slurm.get("configmap", "slurm-config")["data"]["slurm.conf"]
 
 
@@ -109,4 +109,4 @@ def test_an_edit_of_the_mounted_configmap_is_repaired(slurm: Slurm) -> None:
     good = slurm.get("configmap", "slurm-config")["data"]["slurm.conf"]
     slurm.patch("configmap", "slurm-config", {"data": {"slurm.conf": good + "NoSuchKey=1\n"}})
     wait_for("the repair", lambda: slurm.get("configmap", "slurm-config")["data"]["slurm.conf"] == good)
-    wait_for("the repair in the pod", lambda: slurm.run("cat", "/etc/slurm/slurm.conf") == good, within=15)
+    wait_for("the repair in the pod", lambda: slurm.run("cat", "/etc/slurm/slurm.conf") == good)

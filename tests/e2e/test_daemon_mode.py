@@ -15,16 +15,19 @@ POOL = "kubeslurm.test/pool"
 def host(slurm: Slurm) -> Iterator[str]:
     """A Kubernetes node without a worker, and without slurmctld."""
     first = Workers(slurm)
-    first.scale(1)
-    first.wait_until_idle(1)
-    taken = {node_of(pod) for pod in first.pods().values()} | {node_of(slurm.get("pod", "slurm-controller-0"))}
-    every = slurm.cluster.kubectl("get", "nodes", "--output=name").replace("node/", "").split()
-    found = next(name for name in every if name not in taken)
-    yield found
-    slurm.cluster.kubectl("taint", "node", found, "repair-", check=False)
-    slurm.cluster.kubectl("label", "node", found, f"{POOL}-", check=False)
-    first.scale(2)
-    first.wait_until_idle(2, within=120)
+    try:
+        first.scale(1)
+        first.wait_until_idle(1)
+        taken = {node_of(pod) for pod in first.pods().values()} | {node_of(slurm.get("pod", "slurm-controller-0"))}
+        every = slurm.cluster.kubectl("get", "nodes", "--output=name").replace("node/", "").split()
+        found = next(name for name in every if name not in taken)
+        yield found
+        slurm.cluster.node(found).start()
+        slurm.cluster.kubectl("taint", "node", found, "repair-", check=False)
+        slurm.cluster.kubectl("label", "node", found, f"{POOL}-", check=False)
+    finally:
+        first.scale(2)
+    first.wait_until_idle(2)
 
 
 @pytest.fixture
@@ -34,9 +37,11 @@ def daemons(slurm: Slurm, host: str) -> Iterator[Workers]:
     found = Workers.create(
         slurm, "daemons", "daemon-", scalingMode="DaemonSet", pruneSlurmNodeRecords="NodeNotFound", pod=pod
     )
-    wait_for("the NodeSet to be seen", lambda: found.status().get("desired") == 0)
-    yield found
-    found.delete()
+    try:
+        wait_for("the NodeSet to be seen", lambda: found.status().get("desired") == 0)
+        yield found
+    finally:
+        found.delete()
 
 
 def test_workers_follow_nodes(daemons: Workers, host: str) -> None:
@@ -44,12 +49,12 @@ def test_workers_follow_nodes(daemons: Workers, host: str) -> None:
     kubectl = slurm.cluster.kubectl
     kubectl("label", "node", host, f"{POOL}=daemon")
     wait_for("a worker named after the node", lambda: slurm.nodes().get(host) == "idle")
-    job = daemons.run_job(20, f"--nodelist={host}")
+    job = daemons.run_job(600, f"--nodelist={host}")
     kubectl("taint", "node", host, "repair=now:NoSchedule")
     wait_for("the drain", lambda: slurm.nodes().get(host) == "draining")
     kubectl("label", "node", host, f"{POOL}-")
     wait_for("the worker to be unwanted", lambda: daemons.status().get("desired") == 0)
-    daemons.unharmed(job)
+    daemons.finish(job)
     wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes())
     kubectl("taint", "node", host, "repair-")
     kubectl("label", "node", host, f"{POOL}=daemon")
@@ -66,10 +71,10 @@ def test_a_node_that_is_gone_does_not_hold_its_workers_name(daemons: Workers, ho
     assert f"Extra=nodeset:{owner}" in slurm.run("scontrol", "show", "node", host)
     slurm.cluster.node(host).kill()
     kubectl("delete", "node", host, "--wait=true")
-    wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes(), within=150)
+    wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes(), within=240)
     slurm.cluster.node(host).start()
-    wait_for("the node", lambda: host in kubectl("get", "nodes", "--output=name"), within=120)
+    wait_for("the node", lambda: host in kubectl("get", "nodes", "--output=name"))
     kubectl("label", "node", host, f"{POOL}=daemon")
-    wait_for("the worker again", lambda: slurm.nodes().get(host) == "idle", within=150)
+    wait_for("the worker again", lambda: slurm.nodes().get(host) == "idle")
     assert daemons.uids()[host] != before
     assert slurm.find(NODESET, "daemons") is not None

@@ -75,7 +75,7 @@ def test_a_taint_shows_a_drain_until_a_user_removes_it_or_a_cordon_takes_its_pla
     host, pod = node_of(workers.pod("worker-0")), workers.uid("worker-0")
     scontrol(workers, "state=drain", "reason=bad disk")
     wait_for("the taint", lambda: shown(workers, host) == Shown("worker-0: bad disk", tainted=True))
-    assert mark(workers, host) == "Taint"
+    wait_for("the mark", lambda: mark(workers, host) == "Taint")
     # A user's removal holds although the drain in Slurm goes on; the next drain is another one.
     workers.slurm.cluster.kubectl("taint", "node", host, f"{MARK}-")
     scontrol(workers, "state=drain", "reason=still bad")
@@ -117,7 +117,7 @@ def test_an_admins_drain_cordons_the_node_until_the_admin_resumes(operator: Oper
     wait_for(
         "the user's cordon to drain", lambda: f"Node ({host}) was cordoned" in workers.reasons().get("worker-0", "")
     )
-    assert shown(workers, host) == Shown(cordoned=True)
+    wait_for("the user's cordon alone", lambda: shown(workers, host) == Shown(cordoned=True))
     workers.slurm.cluster.kubectl("uncordon", host)
     workers.wait_until_idle(2)
 
@@ -131,7 +131,7 @@ def test_as_a_condition_a_drain_is_only_said_and_an_earlier_cordon_for_it_is_und
     wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad cable", cordoned=True))
     operator.show_as("Condition")
     wait_for("the condition alone", lambda: shown(workers, host) == Shown("worker-0: bad cable"))
-    assert mark(workers, host) is None
+    wait_for("no mark", lambda: mark(workers, host) is None)
     assert workers.reasons().get("worker-0", "") == "bad cable"
     scontrol(workers, "state=resume")
     wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())

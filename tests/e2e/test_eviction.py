@@ -6,14 +6,14 @@ from tests.support.slurm import Slurm, wait_for
 
 def test_an_eviction_of_a_busy_worker_is_refused_and_of_an_idle_one_granted(slurm: Slurm) -> None:
     workers = Workers(slurm)
-    job = workers.run_job(15, "--nodelist=worker-1")
+    job = workers.run_job(600, "--nodelist=worker-1")
     pod = workers.pod("worker-1")["metadata"]["name"]
     uid = workers.uid("worker-1")
     wait_for("the protection", lambda: is_protected(workers.pod("worker-1")))
     wait_for("the budget to count it", lambda: is_counted(slurm))
     evict(slurm, pod)
     assert workers.uid("worker-1") == uid
-    workers.unharmed(job)
+    workers.finish(job)
     wait_for("the protection to end", lambda: not is_protected(workers.pod("worker-1")))
     evict(slurm, pod)
     wait_for("another pod", lambda: workers.uids().get("worker-1", uid) != uid)

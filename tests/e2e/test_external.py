@@ -45,28 +45,30 @@ spec:
 def site(cluster: Cluster, product: Product, slurm: Slurm) -> Iterator[Slurm]:
     """The objects for workers of a slurmctld that is not ours to run."""
     found = Slurm(cluster, NAMESPACE, "site")
-    cluster.kubectl("create", "namespace", NAMESPACE)
     keys = {}
     for name, key in (("slurm-auth-slurm", "slurm.key"), ("slurm-auth-jwt", "jwt.key")):
         keys[key] = slurm.get("secret", name)["data"][key]
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "site-keys"}, "data": keys}
-    found.kubectl("create", "--filename=-", stdin=json.dumps(secret))
     text = OBJECTS
     for name in ("slurmrestd", "slurmd"):
         text = text.replace(f"${name.upper()}", f"localhost/{name}:{product.tags[name]}")
-    found.kubectl("apply", "--filename=-", stdin=text)
-    yield found
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
+    cluster.kubectl("create", "namespace", NAMESPACE)
+    try:
+        found.kubectl("create", "--filename=-", stdin=json.dumps(secret))
+        found.kubectl("apply", "--filename=-", stdin=text)
+        yield found
+    finally:
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s")
     slurm.wait_until_idle(2)
 
 
 def test_a_worker_joins_works_and_leaves_without_a_trace(site: Slurm, slurm: Slurm) -> None:
-    wait_for("the worker to be idle", lambda: slurm.nodes().get(NODE) == "idle", within=90)
+    wait_for("the worker to be idle", lambda: slurm.nodes().get(NODE) == "idle")
     assert slurm.run("srun", f"--nodelist={NODE}", "hostname").strip() == NODE
     wait_for(
         "the Controller to be ready",
-        lambda: site.conditions("controllers.slinky.slurm.net")["Ready"]["status"] == "True",
+        lambda: site.conditions("controllers.slinky.slurm.net").get("Ready", {}).get("status") == "True",
     )
     assert not site.get("statefulsets")["items"], "there is no slurmctld of ours"
-    site.kubectl("delete", "nodesets.slinky.slurm.net", "burst", "--wait=true", "--timeout=90s")
+    site.kubectl("delete", "nodesets.slinky.slurm.net", "burst", "--wait=true", "--timeout=180s")
     wait_for("the record to be gone", lambda: NODE not in slurm.nodes())

@@ -1,9 +1,20 @@
-from tests.support.slurm import Slurm
+from tests.support.slurm import PATIENCE, Slurm, wait_for
 
 
 def test_srun_runs_on_every_worker(slurm: Slurm) -> None:
     said = slurm.run("srun", "--nodes=2", "hostname").split()
     assert sorted(said) == sorted(slurm.nodes())
+
+
+def test_srun_beside_slurmctld_waits_for_its_turn(slurm: Slurm) -> None:
+    # slurmctld calls it back when there is room, at the address that it seemed to come from.
+    job = slurm.submit("sleep 600", "--nodes=2", "--exclusive")
+    slurm.wait_for_job(job, "RUNNING")
+    with slurm.start("timeout", PATIENCE, "srun", "--nodes=1", "hostname") as waiting:
+        wait_for("srun to wait", lambda: "PENDING" in slurm.run("squeue", "--noheader", "--format=%T"))
+        slurm.run("scancel", str(job))
+        said, _ = waiting.communicate()
+    assert said.split()[-1] in slurm.nodes(), said
 
 
 def test_a_batch_job_runs_to_its_end(slurm: Slurm) -> None:

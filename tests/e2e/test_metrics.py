@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.local.cluster import Cluster
 from tests.support.slurm import Slurm, wait_for
 from tests.support.web import fetch
@@ -36,10 +37,10 @@ def want_monitor(slurm: Slurm, wanted: bool) -> None:
 def monitors(slurm: Slurm, cluster: Cluster) -> Iterator[None]:
     """A cluster that knows ServiceMonitors."""
     cluster.kubectl("apply", "--filename=-", stdin=DEFINITION)
-    cluster.kubectl("wait", "--for=condition=Established", "--timeout=60s", f"crd/{KIND}")
+    cluster.kubectl("wait", ESTABLISHED, "--timeout=180s", f"crd/{KIND}")
     yield
     want_monitor(slurm, False)
-    cluster.kubectl("delete", "crd", KIND, "--timeout=60s")
+    cluster.kubectl("delete", "crd", KIND, "--timeout=180s")
 
 
 def test_slurmctld_serves_metrics(slurm: Slurm) -> None:

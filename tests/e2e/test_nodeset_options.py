@@ -39,6 +39,7 @@ def test_a_worker_on_the_host_network_has_its_nodes_name_and_returns_to_it(hoste
     uid = one(hosted)["metadata"]["uid"]
     slurm.kubectl("delete", "pod", "hosted-00", "--grace-period=1", "--wait=true")
     wait_for("another pod", lambda: one(hosted).get("metadata", {}).get("uid", uid) != uid)
+    wait_for("its node", lambda: one(hosted)["spec"].get("nodeName"))
     terms = one(hosted)["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert terms["nodeSelectorTerms"][0]["matchFields"][0]["values"] == [host]
     wait_for("the worker", lambda: is_idle(hosted, host))
@@ -50,8 +51,10 @@ def test_the_place_of_a_node_is_written_on_its_worker(slurm: Slurm) -> None:
     workers = Workers(slurm)
     host = node_of(workers.pod("worker-0"))
     slurm.cluster.kubectl("annotate", "node", host, "topology.slinky.slurm.net/spec=default:s1")
-    wait_for("the annotation on the pod", lambda: place(workers) == "default:s1")
-    slurm.cluster.kubectl("annotate", "node", host, "topology.slinky.slurm.net/spec-")
+    try:
+        wait_for("the annotation on the pod", lambda: place(workers) == "default:s1")
+    finally:
+        slurm.cluster.kubectl("annotate", "node", host, "topology.slinky.slurm.net/spec-")
     wait_for("it to be gone", lambda: place(workers) is None)
     workers.wait_until_idle(2)
 

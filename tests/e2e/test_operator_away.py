@@ -26,12 +26,14 @@ def test_jobs_run_and_changes_wait_while_the_operator_is_away_for_a_minute(slurm
         assert slurm.run("srun", "--nodes=1", "hostname")
         slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=true")
         wait_for("slurmctld to be back by itself", lambda: slurm.config("MaxJobCount") != "")
-        slurm.wait_for_job(job, "COMPLETED", within=120)
+        slurm.wait_for_job(job, "COMPLETED")
         assert slurm.run("srun", "--nodes=2", "hostname")
-        assert slurm.config("MaxJobCount") != "4567"
+        assert wait_for("slurmctld to answer", lambda: slurm.config("MaxJobCount")) != "4567"
         assert operators(slurm) == 0
     finally:
         scale_operator(slurm, 1)
-    wait_for("the change to be live", lambda: slurm.config("MaxJobCount") == "4567")
-    slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": extra}})
+    try:
+        wait_for("the change to be live", lambda: slurm.config("MaxJobCount") == "4567")
+    finally:
+        slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": extra}})
     wait_for("the first configuration to be live again", slurm.config_is_live)

@@ -12,7 +12,7 @@ def held(slurm: Slurm) -> list[bool]:
 
 
 def test_a_cluster_runs_on_without_the_operator_and_is_taken_up_again(slurm: Slurm, product: Product) -> None:
-    assert all(held(slurm))
+    wait_for("the operator to hold its objects", lambda: all(held(slurm)))
     job = slurm.submit("sleep 5")
     try:
         helm.uninstall(product.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
@@ -21,4 +21,4 @@ def test_a_cluster_runs_on_without_the_operator_and_is_taken_up_again(slurm: Slu
         assert slurm.run("srun", "--nodes=1", "hostname")
     finally:
         helm.install(product.access, releases.operator(product.tags), wait=True)
-    wait_for("the operator to hold its objects again", lambda: all(held(slurm)), within=120)
+    wait_for("the operator to hold its objects again", lambda: all(held(slurm)))

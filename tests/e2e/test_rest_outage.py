@@ -33,16 +33,16 @@ def test_jobs_run_without_slurmrestd_and_a_change_waits_for_it(slurm: Slurm) -> 
 
 
 def test_a_lost_replica_is_not_noticed(slurm: Slurm) -> None:
+    extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
     try:
         slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 2}})
         wait_for("two slurmrestd", lambda: ready(slurm) == 2)
         pods = slurm.get("pods", "", SLURMRESTD)["items"]
         slurm.kubectl("delete", "pod", pods[0]["metadata"]["name"], "--wait=false", "--grace-period=1")
-        extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
         slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=4445"}})
         wait_for("a change to be live", lambda: slurm.config("MaxJobCount") == "4445")
+    finally:
         slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": extra}})
         wait_for("the first configuration to be live again", slurm.config_is_live)
-    finally:
         slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 1}})
-        wait_for("one slurmrestd", lambda: ready(slurm) == 1)
+        wait_for("one slurmrestd", lambda: len(slurm.get("pods", "", SLURMRESTD)["items"]) == 1)

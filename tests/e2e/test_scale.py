@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.nodeset import NAME, Workers, is_protected
+from tests.support.nodeset import NAME, Workers, is_protected, leads
 from tests.support.slurm import Slurm, wait_for
 
 # Needs no metrics to see that there is one worker too few.
@@ -30,7 +30,11 @@ def workers(slurm: Slurm) -> Workers:
 def as_before(workers: Workers) -> Iterator[None]:
     yield
     workers.scale(2)
-    workers.wait_until_idle(2, within=120)
+    workers.wait_until_idle(2)
+
+
+def draining(workers: Workers) -> list[str]:
+    return [node for node, state in workers.slurm.nodes().items() if state == "draining"]
 
 
 def test_zero_three_one_three_and_no_ghost_is_left(workers: Workers) -> None:
@@ -45,38 +49,38 @@ def test_zero_three_one_three_and_no_ghost_is_left(workers: Workers) -> None:
 
 
 def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None:
-    job = workers.run_job(15, "--nodes=2")
+    job = workers.run_job(600, "--nodes=2")
     workers.scale(0)
-    wait_for("both to be drained", lambda: all("drain" in state for state in workers.slurm.nodes().values()))
+    wait_for("both to drain", lambda: len(draining(workers)) == 2)
     assert set(workers.pods()) == {"worker-0", "worker-1"}
     wait_for("the NodeSet to say so", lambda: "draining 2 workers for scale-in" in workers.message("Progressing"))
-    workers.unharmed(job)
+    workers.finish(job)
     wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes())
 
 
 def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
-    job = workers.run_job(15, "--nodelist=worker-1")
+    job = workers.run_job(600, "--nodelist=worker-1")
     wait_for("the pod to show the job", lambda: is_protected(workers.pod("worker-1")))
     workers.scale(1)
     wait_for("the idle worker to be gone", lambda: set(workers.pods()) == {"worker-1"})
-    workers.unharmed(job)
+    workers.finish(job)
 
 
 def test_scaling_back_out_lets_a_draining_worker_live(workers: Workers) -> None:
     uids = workers.uids()
-    job = workers.run_job(15, "--nodes=2")
+    job = workers.run_job(600, "--nodes=2")
     workers.scale(1)
-    wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
+    wait_for("one to drain", lambda: draining(workers))
     workers.scale(2)
-    wait_for("none to drain", lambda: "draining" not in workers.slurm.nodes().values())
-    workers.unharmed(job)
+    wait_for("none to drain", lambda: (states := workers.slurm.nodes()) and "draining" not in states.values())
+    workers.finish(job)
     workers.wait_until_idle(2)
     assert workers.uids() == uids
 
 
 def test_nothing_is_removed_while_slurm_cannot_be_asked(workers: Workers) -> None:
     uids = workers.uids()
-    job = workers.run_job(40, "--nodes=2")
+    job = workers.run_job(600, "--nodes=2")
     wait_for("the pods to show the job", lambda: all(is_protected(pod) for pod in workers.pods().values()))
     with workers.without_slurmrestd():
         workers.scale(0)
@@ -84,19 +88,20 @@ def test_nothing_is_removed_while_slurm_cannot_be_asked(workers: Workers) -> Non
         assert workers.uids() == uids
         assert all(is_protected(pod) for pod in workers.pods().values())
         workers.kill_operator()
-        workers.unharmed(job)
+        wait_for("another operator to lead", lambda: leads(workers.slurm))
+        workers.finish(job)
         assert workers.uids() == uids
-    wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes(), within=120)
+    wait_for("no worker", lambda: not workers.pods() and not workers.slurm.nodes())
 
 
 def test_an_operator_killed_in_the_middle_of_a_scale_in_goes_on_where_it_was(workers: Workers) -> None:
-    job = workers.run_job(20, "--nodes=2")
+    job = workers.run_job(600, "--nodes=2")
     workers.scale(1)
-    wait_for("one to drain", lambda: "draining" in workers.slurm.nodes().values())
-    chosen = next(node for node, state in workers.slurm.nodes().items() if state == "draining")
+    (chosen,) = wait_for("one to drain", lambda: draining(workers))
     workers.kill_operator()
-    workers.unharmed(job)
-    wait_for("the drained one to be gone", lambda: len(workers.pods()) == 1, within=120)
+    wait_for("another operator to lead", lambda: leads(workers.slurm))
+    workers.finish(job)
+    wait_for("the drained one to be gone", lambda: len(workers.pods()) == 1)
     assert chosen not in workers.pods()
 
 
@@ -108,7 +113,7 @@ def test_an_autoscaler_can_read_and_write_the_scale(workers: Workers) -> None:
     kind, name = "horizontalpodautoscaler", "workers"
     workers.slurm.kubectl("apply", "--filename=-", stdin=json.dumps(AUTOSCALER))
     try:
-        wait_for("the third worker", lambda: workers.slurm.nodes().get("worker-2") == "idle", within=90)
+        wait_for("the third worker", lambda: workers.slurm.nodes().get("worker-2") == "idle")
         assert workers.slurm.conditions(kind, name)["AbleToScale"]["status"] == "True"
     finally:
         workers.slurm.kubectl("delete", kind, name)

@@ -28,15 +28,15 @@ def run_operators(cluster: Cluster, count: int) -> None:
 @pytest.fixture
 def old(cluster: Cluster, product: Product, slurm: Slurm) -> Iterator[Predecessor]:
     """The other operator's cluster with idle workers, and no operator at work."""
-    run_operators(cluster, 0)
     made = Predecessor(cluster, NAMESPACE, product.tags)
     try:
+        run_operators(cluster, 0)
         made.install()
-        made.wait_until_idle(WORKERS, within=120)
+        made.wait_until_idle(WORKERS)
         yield made
     finally:
         run_operators(cluster, 1)
-        cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s", check=False)
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s", check=False)
 
 
 def pods(slurm: Slurm) -> dict[str, tuple[str, list[int]]]:
@@ -78,7 +78,7 @@ def test_nothing_restarts_and_jobs_configuration_and_workers_go_on(old: Predeces
     before, made = pods(old), workloads(old)
 
     run_operators(cluster, 1)
-    wait_for("everything to be as wanted", lambda: all_as_wanted(old) or None, within=90)
+    wait_for("everything to be as wanted", lambda: all_as_wanted(old) or None)
     assert pods(old) == before
     assert workloads(old) == made
     assert revisions(old) == {f"{NODESET}-{REVISION}"}

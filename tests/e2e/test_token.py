@@ -13,6 +13,7 @@ import pytest
 from tests.support.slurm import Slurm, wait_for
 
 TOKEN = "tokens.slinky.slurm.net"
+SECRET = "someone-jwt-slurm"
 
 
 def manifest(name: str, key_secret: str, **spec: object) -> str:
@@ -54,13 +55,14 @@ def own_key(slurm: Slurm) -> Iterator[str]:
 def token(slurm: Slurm) -> Iterator[None]:
     yield
     slurm.kubectl("delete", TOKEN, "someone", "--ignore-not-found")
+    wait_for("the end of its Secret", lambda: slurm.find("secret", SECRET) is None)
 
 
 @pytest.mark.usefixtures("token")
 def test_slurm_takes_an_issued_token(slurm: Slurm) -> None:
     slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "slurm-auth-jwt"))
-    value = wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
-    assert accepted(slurm, value)
+    value = wait_for("the token", lambda: issued(slurm, SECRET))
+    wait_for("Slurm to take it", lambda: accepted(slurm, value))
     wait_for("the status", lambda: slurm.conditions(TOKEN, "someone").get("Ready", {}).get("status") == "True")
 
 
@@ -68,29 +70,30 @@ def test_slurm_takes_an_issued_token(slurm: Slurm) -> None:
 @pytest.mark.parametrize("spec", [{"lifetime": "1h"}, {"refresh": False}], ids=["refreshed", "not refreshed"])
 def test_a_new_signing_key_brings_a_token_that_it_has_signed(slurm: Slurm, own_key: str, spec: dict[str, Any]) -> None:
     slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", own_key, **spec))
-    wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    wait_for("the token", lambda: issued(slurm, SECRET))
     key = secrets.token_hex(32)
     put_key(slurm, own_key, key)
-    wait_for("a token of the new key", lambda: signed_by(key, issued(slurm, "someone-jwt-slurm")))
+    wait_for("a token of the new key", lambda: signed_by(key, issued(slurm, SECRET)))
 
 
 @pytest.mark.usefixtures("token")
 def test_slurm_takes_the_token_of_no_other_key(slurm: Slurm, own_key: str) -> None:
     slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", own_key))
-    value = wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    value = wait_for("the token", lambda: issued(slurm, SECRET))
     assert not accepted(slurm, value)
 
 
+@pytest.mark.usefixtures("token")
 def test_the_secret_goes_with_its_token(slurm: Slurm) -> None:
     slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "slurm-auth-jwt"))
-    wait_for("the token", lambda: issued(slurm, "someone-jwt-slurm"))
+    wait_for("the token", lambda: issued(slurm, SECRET))
     slurm.kubectl("delete", TOKEN, "someone")
-    wait_for("the end of the Secret", lambda: slurm.find("secret", "someone-jwt-slurm") is None)
+    wait_for("the end of the Secret", lambda: slurm.find("secret", SECRET) is None)
 
 
+@pytest.mark.usefixtures("token")
 def test_a_missing_key_is_said(slurm: Slurm) -> None:
     slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "no-such-secret"))
     ready = wait_for("the condition", lambda: slurm.conditions(TOKEN, "someone").get("Ready"))
     assert ready["reason"] == "KeyMissing"
     assert "no-such-secret" in ready["message"]
-    slurm.kubectl("delete", TOKEN, "someone")

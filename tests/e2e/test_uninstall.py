@@ -10,7 +10,7 @@ from kubeslurm.cli import helm, releases
 from kubeslurm.cli.helm import Release
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
-from tests.support.nodeset import OPERATOR_SELECTOR, Workers
+from tests.support.nodeset import Workers, leads
 from tests.support.slurm import Slurm, wait_for
 
 NAMESPACE = "second"
@@ -21,11 +21,13 @@ def second(cluster: Cluster, product: Product) -> Iterator[Slurm]:
     """Another Slurm cluster beside the first."""
     base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
     release = Release("slurm-two", NAMESPACE, base.chart, base.values)
-    helm.install(product.access, release)
     slurm = Slurm(cluster, NAMESPACE, "slurm-two")
-    slurm.wait_until_idle(1, within=120)
-    yield slurm
-    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=120s")
+    try:
+        helm.install(product.access, release)
+        slurm.wait_until_idle(1)
+        yield slurm
+    finally:
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=180s")
 
 
 def left(slurm: Slurm) -> list[str]:
@@ -38,7 +40,7 @@ def left(slurm: Slurm) -> list[str]:
 
 def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Product) -> None:
     helm.uninstall(product.access, "slurm-two", NAMESPACE)
-    wait_for("everything to be gone", lambda: not left(second), within=120)
+    wait_for("everything to be gone", lambda: not left(second))
     claims = second.kubectl("get", "persistentvolumeclaims", "--output=name").split()
     assert claims == ["persistentvolumeclaim/statesave-slurm-two-controller-0"]
 
@@ -49,12 +51,12 @@ def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second
     try:
         helm.uninstall(product.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
         helm.uninstall(product.access, "slurm-two", NAMESPACE)
-        wait_for("everything to be gone", lambda: not left(second), within=120)
+        wait_for("everything to be gone", lambda: not left(second))
     finally:
         helm.install(product.access, releases.operator(product.tags), wait=True)
     base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
     helm.install(product.access, msgspec.structs.replace(base, name="slurm-two", namespace=NAMESPACE))
-    second.wait_until_idle(1, within=120)
+    second.wait_until_idle(1)
     assert second.submit("true") > before
 
 
@@ -72,13 +74,5 @@ def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, produ
         assert workers.uids() == uids
         assert second.job_state(job) == "RUNNING"
         second.run("scancel", str(job))
-        wait_for("everything to be gone", lambda: not left(second), within=120)
-        removing.result(timeout=60)
-
-
-def leads(slurm: Slurm) -> bool:
-    """Whether the one operator there is holds the Lease."""
-    found = slurm.cluster.kubectl("--namespace=slinky", "get", "pods", OPERATOR_SELECTOR, "--output=name").split()
-    path = "--output=jsonpath={.spec.holderIdentity}"
-    holder = slurm.cluster.kubectl("--namespace=slinky", "get", "lease", "slurm-operator", path)
-    return len(found) == 1 and holder.startswith(found[0].removeprefix("pod/"))
+        wait_for("everything to be gone", lambda: not left(second))
+        removing.result(timeout=180)

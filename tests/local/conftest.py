@@ -42,6 +42,6 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Name
     """A namespace named after the test."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:60].strip("-")
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=180s")
     yield Namespace(cluster, name)
     cluster.kubectl("delete", "namespace", name, "--wait=false")

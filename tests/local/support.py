@@ -16,7 +16,7 @@ Tree = dict[str, Any]
 BOX = "localhost/testbox:1"
 
 
-def eventually(look: Callable[[], T | None], what: str, *, timeout: float = 60.0) -> T:
+def eventually(look: Callable[[], T | None], what: str, *, timeout: float = 180.0) -> T:
     """The first truthy answer of `look`."""
     deadline = time.monotonic() + timeout
     while not (found := look()):
@@ -43,7 +43,7 @@ class Namespace:
         tree: Tree = json.loads(self.kubectl("get", *args, "-o", "json"))
         return tree
 
-    def wait(self, what: str, condition: str, timeout: str = "60s") -> None:
+    def wait(self, what: str, condition: str, timeout: str = "180s") -> None:
         self.kubectl("wait", f"--for={condition}", what, f"--timeout={timeout}")
 
     def sh(self, pod: str, script: str) -> str:
@@ -76,8 +76,10 @@ def service(name: str, **spec: Any) -> Tree:
 
 
 def web(name: str, *, node: str = "") -> Tree:
-    """A pod that answers HTTP on port 8080 with its own name."""
-    return pod(name, f"mkdir /tmp/www; echo {name} > /tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www", node=node)
+    """A pod that answers HTTP on port 8080 with its own name, as soon as it is ready."""
+    script = f"mkdir /tmp/www; echo {name} > /tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www"
+    probe = {"httpGet": {"port": 8080}, "periodSeconds": 1}
+    return pod(name, script, node=node, container={"readinessProbe": probe})
 
 
 def claim(name: str, mode: str, storage_class: str | None = None) -> Tree:

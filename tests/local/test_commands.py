@@ -109,7 +109,7 @@ def test_a_node_is_stopped_and_started_by_command(cluster: Cluster) -> None:
         done = program("node", act, "--name", cluster.name, "node-2")
         assert done.returncode == 0, done.stderr
         assert cluster.node("node-2").condition.state == state
-    cluster.kubectl("wait", "--for=condition=Ready", "node/node-2", "--timeout=60s")
+    cluster.kubectl("wait", "--for=condition=Ready", "node/node-2", "--timeout=180s")
 
 
 def test_status_shows_every_node_and_component(cluster: Cluster) -> None:

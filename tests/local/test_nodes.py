@@ -39,7 +39,7 @@ def test_memory_that_nodes_hand_out_fits_the_machine(cluster: Cluster) -> None:
 
 
 def test_kubelets_refuse_whoever_has_no_certificate(cluster: Cluster) -> None:
-    fetch = "import ssl, urllib.request as r; r.urlopen('{}', context=ssl._create_unverified_context(), timeout=2)"
+    fetch = "import ssl, urllib.request as r; r.urlopen('{}', context=ssl._create_unverified_context(), timeout=30)"
     answer = cluster.fabric_exec([sys.executable, "-c", fetch.format("https://10.250.1.1:10250/pods")])
     assert "401: Unauthorized" in answer.stderr
     readonly = cluster.fabric_exec([sys.executable, "-c", fetch.format("http://10.250.1.1:10255/pods")])
@@ -121,7 +121,7 @@ def test_a_killed_node_stays_down_until_started_and_then_returns(cluster: Cluste
     namespace.start(pod("survivor", node="node-2"))
     with stopped(cluster, "node-2", kill=True), pytest.raises(LocalError, match="not running"):
         cluster.exec_in_node("node-2", ["true"])
-    eventually(lambda: _restarts(namespace, "survivor") == 1, "the pod runs again on its node")
+    eventually(lambda: _restarts(namespace, "survivor") > 0, "the pod runs again on its node")
     namespace.wait("pod/survivor", "condition=Ready")
     assert namespace.sh("survivor", "echo here") == "here"
 
@@ -149,7 +149,7 @@ def test_a_stopped_node_lets_its_pods_end_in_order(cluster: Cluster, namespace: 
     with stopped(cluster, "node-2"):
         logs = list((cluster.home.node("node-2") / "log/pods").glob(f"{namespace.name}_polite_*/box/0.log"))
         assert "bye" in logs[0].read_text()
-    eventually(lambda: _restarts(namespace, "polite") == 1, "the pod runs again")
+    eventually(lambda: _restarts(namespace, "polite") > 0, "the pod runs again")
 
 
 def test_a_node_that_leaves_or_comes_cuts_nobody_off(cluster: Cluster) -> None:
@@ -160,7 +160,7 @@ def test_a_node_that_leaves_or_comes_cuts_nobody_off(cluster: Cluster) -> None:
         with stopped(cluster, node.name, kill=True):
             assert _bridge(cluster) == bridge
         assert _bridge(cluster) == bridge
-    cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=120s")
+    cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s")
 
 
 def _bridge(cluster: Cluster) -> str:

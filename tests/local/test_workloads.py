@@ -118,7 +118,7 @@ def test_a_cpu_limit_reaches_the_containers_control_group(namespace: Namespace) 
 
 def test_logs_are_kept_and_exec_passes_input_and_exit_code(namespace: Namespace, cluster: Cluster) -> None:
     namespace.start(pod("talker", "echo spoken; exec sleep 2147483647"))
-    assert namespace.kubectl("logs", "talker").strip() == "spoken"
+    assert eventually(lambda: namespace.kubectl("logs", "talker").strip(), "its words") == "spoken"
     assert namespace.kubectl("exec", "-i", "talker", "--", "tr", "a-z", "A-Z", stdin="loud") == "LOUD"
     command = cluster.kubectl_command("-n", namespace.name, "exec", "talker", "--", "sh", "-c", "exit 7")
     assert subprocess.run(command, capture_output=True, check=False).returncode == 7
@@ -155,4 +155,4 @@ def test_config_maps_reach_running_pods(namespace: Namespace) -> None:
     assert namespace.sh("reader", "cat /words/word") == "one"
     namespace.kubectl("patch", "configmap", "words", "-p", '{"data":{"word":"two"}}')
     namespace.kubectl("annotate", "pod", "reader", "touched=yes")
-    eventually(lambda: namespace.sh("reader", "cat /words/word") == "two", "the new content", timeout=30)
+    eventually(lambda: namespace.sh("reader", "cat /words/word") == "two", "the new content")

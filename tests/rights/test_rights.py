@@ -6,11 +6,12 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
 import pytest
 
 from kubeslurm.operator import rbac
 from tests.e2e.conftest import REQUESTS
+from tests.support import audit
+from tests.support.audit import Asked
 
 OPERATOR = "system:serviceaccount:slinky:slurm-operator"
 WEBHOOK = "system:serviceaccount:slinky:slurm-operator-webhook"
@@ -48,50 +49,12 @@ EXCUSED = (
 )
 
 
-class User(msgspec.Struct, frozen=True):
-    username: str
-
-
-class Target(msgspec.Struct, frozen=True):
-    resource: str = ""
-    subresource: str = ""
-    apiGroup: str = ""
-    name: str = ""
-
-
-class Answer(msgspec.Struct, frozen=True):
-    code: int = 0
-    message: str = ""
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """One line of the audit log."""
-
-    verb: str
-    user: User
-    objectRef: Target = Target()
-    responseStatus: Answer = Answer()
-
-    @property
-    def verbs(self) -> tuple[str, ...]:
-        """A patch that made the object needed the right to create it as well."""
-        return ("patch", "create") if self.verb == "patch" and self.responseStatus.code == 201 else (self.verb,)
-
-    @property
-    def forbidden(self) -> bool:
-        """For want of a right: in a namespace that is being deleted, nobody may create anything."""
-        answer = self.responseStatus
-        return answer.code == 403 and "because it is being terminated" not in answer.message
-
-
 @pytest.fixture(scope="module")
 def asked() -> set[Asked]:
-    """All requests of the operator and the webhook; a watch is on record once it has ended."""
+    """All requests of the operator and the webhook."""
     parts = list(REQUESTS.glob("*/*"))
     assert parts, "there is no record of requests: run the whole of tests/e2e first"
-    decode = msgspec.json.Decoder(Asked).decode
-    every = (decode(line) for part in parts for line in part.read_bytes().splitlines())
-    return {each for each in every if each.user.username in ACCOUNTS.values()}
+    return audit.read(parts, *ACCOUNTS.values())
 
 
 def granted() -> Iterator[tuple[Right, rbac.Rule]]:

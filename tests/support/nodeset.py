@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import WITHIN, Slurm, wait_for
 
 NODESET = "nodesets.slinky.slurm.net"
 RESTAPI = "restapis.slinky.slurm.net"
@@ -20,6 +20,8 @@ OVER = frozenset(
 )
 
 
+# Whoever does not listen yet ignores this signal, so that it can be sent until it is heard.
+_WORK = """srun sh -c 'trap "kill \\$!; exit 0" URG; sleep {seconds} & wait'"""
 _FORMAT = "--Format=JobID:20,SLUID:20,RestartCnt:10,State:20,NodeList:100"
 
 
@@ -65,7 +67,7 @@ class Workers:
     def delete(self) -> None:
         """Deletes the NodeSet and waits until it is gone, whatever its workers do."""
         self.slurm.kubectl("annotate", NODESET, self.name, "kubeslurm.dev/force-delete=true", check=False)
-        self.slurm.kubectl("delete", NODESET, self.name, "--ignore-not-found", "--wait=true", "--timeout=90s")
+        self.slurm.kubectl("delete", NODESET, self.name, "--ignore-not-found", "--wait=true", "--timeout=180s")
 
     def scale(self, replicas: int) -> None:
         self.slurm.kubectl("scale", NODESET, self.name, f"--replicas={replicas}")
@@ -93,7 +95,7 @@ class Workers:
         text = self.slurm.run("sinfo", "--noheader", "--Node", "--format=%N|%E")
         return dict(line.split("|", 1) for line in text.splitlines())
 
-    def wait_until_idle(self, count: int, *, within: float = 90.0) -> None:
+    def wait_until_idle(self, count: int, *, within: float = WITHIN) -> None:
         self.slurm.wait_until_idle(count, within=within)
         wait_for(f"{count} pods", lambda: len(self.pods()) == count, within=within)
 
@@ -102,11 +104,11 @@ class Workers:
         return found
 
     def message(self, condition: str) -> str:
-        return self.slurm.conditions(NODESET, self.name)[condition]["message"]
+        return self.slurm.conditions(NODESET, self.name).get(condition, {}).get("message", "")
 
     def run_job(self, seconds: int, *options: str) -> int:
-        """A job that is running when this returns."""
-        job = self.slurm.submit(f"srun sleep {seconds}", *options)
+        """A job that is running when this returns, for that long or until it is let end."""
+        job = self.slurm.submit(_WORK.format(seconds=seconds), *options)
         self.slurm.wait_for_job(job, "RUNNING")
         self.sluids[job] = self.fate(job).sluid
         return job
@@ -125,11 +127,21 @@ class Workers:
         minutes, _, seconds = text.rpartition(":")
         return int(minutes.rpartition(":")[2] or 0) * 60 + int(seconds)
 
-    def wait_for_end(self, job: int, *, within: float = 90.0) -> Fate:
+    def wait_for_end(self, job: int, *, within: float = WITHIN) -> Fate:
         """How the job ended, when it has."""
         return wait_for(
             f"job {job} to end", lambda: fate if (fate := self.fate(job)).state in OVER else None, within=within
         )
+
+    def let_end(self, job: int) -> Fate:
+        """Tells a job that its work is done; how it ended, when it has."""
+
+        def ended() -> Fate | None:
+            self.slurm.run("scancel", "--signal=URG", str(job), check=False)
+            fate = self.fate(job)
+            return fate if fate.state in OVER else None
+
+        return wait_for(f"job {job} to end", ended)
 
     def release(self, job: int) -> None:
         """Sees a requeued job start again: Slurm holds it back for two minutes from when its remains are gone."""
@@ -140,12 +152,17 @@ class Workers:
                 self.slurm.run("scontrol", "update", f"jobid={job}", "starttime=now", check=False)
             return state not in ("PENDING", "COMPLETING", "REQUEUED")
 
-        wait_for(f"job {job} to start again", started, within=180)
+        wait_for(f"job {job} to start again", started, within=240)
 
     def unharmed(self, job: int) -> None:
         """The job ran to its end, once, undisturbed."""
         fate = self.wait_for_end(job)
         assert (fate.state, fate.restarts, fate.sluid) == ("COMPLETED", 0, self.sluids[job])
+
+    def finish(self, job: int) -> None:
+        """Lets a job end that was undisturbed until now."""
+        self.let_end(job)
+        self.unharmed(job)
 
     def kill_operator(self) -> None:
         """SIGKILL: nothing is said, nothing is saved."""
@@ -164,6 +181,14 @@ class Workers:
             yield
         finally:
             self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 1}})
+
+
+def leads(slurm: Slurm) -> bool:
+    """Whether the one operator there is holds the Lease."""
+    found = slurm.cluster.kubectl("--namespace=slinky", "get", "pods", OPERATOR_SELECTOR, "--output=name").split()
+    path = "--output=jsonpath={.spec.holderIdentity}"
+    holder = slurm.cluster.kubectl("--namespace=slinky", "get", "lease", "slurm-operator", path)
+    return len(found) == 1 and holder.startswith(found[0].removeprefix("pod/"))
 
 
 def evict(slurm: Slurm, pod: str) -> str:

@@ -16,7 +16,7 @@ from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.leader import Leader, Timing
 
 LEASE = "replica-test"
-TIMING = Timing(lease=3.0, renew=2.0, retry=0.3)
+TIMING = Timing(lease=9.0, renew=6.0, retry=0.3)
 
 
 async def main(kubeconfig: str, namespace: str, identity: str) -> None:

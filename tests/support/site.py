@@ -27,7 +27,8 @@ ACCOUNTING = "accountings.slinky.slurm.net"
 LOGINSET = "loginsets.slinky.slurm.net"
 LOGIN = "slurm-login-main"
 ADMINS = "slurm-login-admins"
-PATIENCE = 90  # seconds for one command of a user
+PATIENCE = 180  # seconds for one command of a user
+SLOWLY = 300  # seconds for what waits for databases and kubelets, which look again every minute or so
 NODES = 3
 MARIADB = ("mariadb", "--no-defaults", "--user=mysql", "--socket=/run/mysqld/mysqld.sock", "--skip-column-names")
 
@@ -43,7 +44,11 @@ class Records(Slurm):
         lines = text.strip().splitlines()
         return dict(zip(fields, lines[0].split("|"), strict=True)) if lines else {}
 
-    def wait_until_recorded(self, job: int, state: str = "COMPLETED", *, within: float = 120.0) -> dict[str, str]:
+    def clusters(self) -> list[str]:
+        """The clusters that accounting knows."""
+        return self.run("sacctmgr", "--noheader", "--parsable2", "show", "cluster", "format=cluster").split()
+
+    def wait_until_recorded(self, job: int, state: str = "COMPLETED", *, within: float = SLOWLY) -> dict[str, str]:
         """A job as accounting knows it, once it is there in this state."""
 
         def found() -> dict[str, str]:
@@ -52,7 +57,7 @@ class Records(Slurm):
 
         return wait_for(f"job {job} in accounting as {state}", found, within=within, every=0.5)
 
-    def wait_for_condition(self, kind: str, name: str, type_: str, reason: str, *, within: float = 150.0) -> str:
+    def wait_for_condition(self, kind: str, name: str, type_: str, reason: str, *, within: float = SLOWLY) -> str:
         """The message of a condition, once it has this reason."""
 
         def message() -> str:
@@ -109,8 +114,8 @@ class Site(Records):
             self.kubectl("apply", "--filename=-", stdin=text)
         values = releases.merged(self._example(), self._additions())
         helm.install(self.product.access, helm.Release("slurm", NAMESPACE, SOURCES / "charts/slurm", values))
-        self.wait_until_idle(NODES, within=240)
-        wait_for("the login pods", lambda: self.ready_logins() == 2 and self.ready_logins(ADMINS) == 1, within=240)
+        self.wait_until_idle(NODES, within=SLOWLY)
+        wait_for("the login pods", lambda: self.ready_logins() == 2 and self.ready_logins(ADMINS) == 1, within=SLOWLY)
 
     def ssh(self, user: str, command: str, *, pod: str = "", check: bool = True) -> str:
         """What a command of a user says in a login pod, after logging in with a password."""
@@ -136,7 +141,7 @@ class Site(Records):
         ask.chmod(0o700)
         known = self.scratch / f"known-{pod}"
         options = [f"-oUserKnownHostsFile={known}", "-oStrictHostKeyChecking=no"]
-        options += ["-oNumberOfPasswordPrompts=1", "-oConnectTimeout=10"]
+        options += ["-oNumberOfPasswordPrompts=1", "-oConnectTimeout=30"]
         key = (f"-i{self.desk.path}/id_ed25519", "-oBatchMode=yes") if user == "root" else ()
         init = self.cluster.home.init()
         assert init is not None, "the cluster is not running"

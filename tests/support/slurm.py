@@ -10,10 +10,11 @@ from kubeslurm.local.cluster import Cluster
 
 T = TypeVar("T")
 PATIENCE = "300"  # seconds for a command that may wait for nodes, and must not wait for ever
+WITHIN = 180.0  # seconds for what takes some here: a machine may be slower, and busy with other things
 KINDS = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
 
 
-def wait_for(what: str, look: Callable[[], T | None], *, within: float = 60.0, every: float = 0.2) -> T:
+def wait_for(what: str, look: Callable[[], T | None], *, within: float = WITHIN, every: float = 0.2) -> T:
     """The first value that is true; fails with `what` when it does not come in time."""
     end = time.monotonic() + within
     while True:
@@ -67,7 +68,7 @@ class Slurm:
         text = self.run("sinfo", "--noheader", "--Node", "--format=%N %T", check=False)
         return dict(line.split(None, 1) for line in text.splitlines() if len(line.split()) == 2)
 
-    def wait_until_idle(self, count: int, *, within: float = 90.0) -> None:
+    def wait_until_idle(self, count: int, *, within: float = WITHIN) -> None:
         """Until that many nodes are idle, and no other is there."""
         wait_for(
             f"{count} idle nodes",
@@ -84,7 +85,7 @@ class Slurm:
         text = self.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%T", check=False)
         return text.strip()
 
-    def wait_for_job(self, job: int, state: str, *, within: float = 60.0) -> None:
+    def wait_for_job(self, job: int, state: str, *, within: float = WITHIN) -> None:
         wait_for(f"job {job} to be {state}", lambda: self.job_state(job) == state or None, within=within)
 
     def conditions(self, kind: str, name: str = "") -> dict[str, dict[str, str]]:

@@ -8,6 +8,8 @@ import pytest
 
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
+from tests.e2e.conftest import WORKERS
+from tests.support.rest import wait_until_at_rest
 from tests.support.site import NAMESPACE, Records, Site
 
 
@@ -24,5 +26,7 @@ def site(product: Product, cluster: Cluster, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="package")
 def plain(cluster: Cluster) -> Records:
-    """The cluster that everybody has after `kubeslurm up`."""
-    return Records(cluster)
+    """The cluster that everybody has after `kubeslurm up`, at rest whatever was done to it before."""
+    whole = Records(cluster)
+    wait_until_at_rest(whole, WORKERS)
+    return whole

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import msgspec
 import pytest
 
-from tests.support.site import ACCOUNTING, Records, Site
+from tests.support.site import ACCOUNTING, SLOWLY, Records, Site
 from tests.support.slurm import wait_for
 
 DATABASE = "slurm-mariadb"
@@ -37,7 +37,7 @@ def outage(site: Site, plain: Records) -> Outage:
 def slurmdbd_away(cluster: Records) -> Iterator[None]:
     place_slurmdbd(cluster, "yes")
     try:
-        wait_for("slurmdbd to go", lambda: is_pending(cluster), within=90)
+        wait_for("slurmdbd to go", lambda: is_pending(cluster))
         yield
     finally:
         place_slurmdbd(cluster, None)
@@ -47,7 +47,7 @@ def slurmdbd_away(cluster: Records) -> Iterator[None]:
 def database_away(site: Site) -> Iterator[None]:
     site.kubectl("scale", "statefulset", DATABASE, "--replicas=0")
     try:
-        wait_for("the database to go", lambda: site.find("pod", f"{DATABASE}-0") is None, within=150)
+        wait_for("the database to go", lambda: site.find("pod", f"{DATABASE}-0") is None)
         yield
     finally:
         site.kubectl("scale", "statefulset", DATABASE, "--replicas=1")
@@ -65,7 +65,7 @@ def is_pending(cluster: Records) -> bool:
 
 def ends(cluster: Records, jobs: list[int]) -> dict[int, str]:
     for job in jobs:
-        cluster.wait_for_job(job, "COMPLETED", within=AWAY + 60)
+        cluster.wait_for_job(job, "COMPLETED", within=AWAY + SLOWLY)
     return {job: end_in_slurm(cluster, job) for job in jobs}
 
 

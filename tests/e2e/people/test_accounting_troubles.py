@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.site import ACCOUNTING, Site
+from tests.support.site import ACCOUNTING, SLOWLY, Site
 from tests.support.slurm import wait_for
 
 SECRET = "slurm-mariadb"
@@ -18,12 +18,13 @@ def use_password_of(site: Site, secret: str) -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def restored(site: Site) -> Iterator[None]:
-    wait_for("accounting to be well", site.records_well, within=150)
+    wait_for("accounting to be well", site.records_well, within=SLOWLY)
     yield
     site.database(f"SET GLOBAL {SETTING}=OFF")
     use_password_of(site, SECRET)
+    site.kubectl("delete", "secret", "wrong", "--ignore-not-found")
     site.kubectl("delete", "pod", "slurm-accounting-0")
-    wait_for("accounting to be well", site.records_well, within=150)
+    wait_for("accounting to be well", site.records_well, within=SLOWLY)
 
 
 def test_a_database_without_a_needed_setting_is_told_its_name_and_value(site: Site) -> None:
@@ -39,7 +40,6 @@ def test_a_wrong_password_names_the_secret_that_holds_it(site: Site) -> None:
     use_password_of(site, "wrong")
     message = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "DatabaseAccessDenied")
     assert "people/wrong" in message
-    site.kubectl("delete", "secret", "wrong")
 
 
 def test_a_missing_password_is_named(site: Site) -> None:
@@ -54,9 +54,9 @@ def test_a_changed_password_is_followed_by_both_sides(site: Site) -> None:
     site.kubectl(
         "annotate", "pod", "slurm-mariadb-0", "password=changed"
     )  # kubelets look again at once, not in a minute
-    wait_for("accounting to be well", site.records_well, within=150)
+    wait_for("accounting to be well", site.records_well, within=SLOWLY)
     site.wait_until_recorded(site.submit_as("alice", "true"))
     count = (
         "SELECT COUNT(*) FROM mysql.global_priv WHERE User='slurm' AND Priv LIKE CONCAT('%', PASSWORD('another'), '%')"
     )
-    assert site.database(count).strip() == "1"
+    wait_for("the database to follow", lambda: site.database(count).strip() == "1", within=SLOWLY)

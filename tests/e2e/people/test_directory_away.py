@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.site import LOGIN, LOGINSET, Site
+from tests.support.site import ADMINS, LOGIN, LOGINSET, SLOWLY, Site
 from tests.support.slurm import wait_for
 
 
@@ -12,11 +12,12 @@ from tests.support.slurm import wait_for
 def restored(site: Site) -> Iterator[None]:
     yield
     site.kubectl("scale", "deployment", "directory", "--replicas=1")
-    wait_for("the directory", lambda: degraded(site) == "False", within=150, every=1.0)
+    wait_for("the directory", lambda: is_back(site), within=SLOWLY, every=1.0)
 
 
-def degraded(site: Site) -> str:
-    return site.conditions(LOGINSET, LOGIN)["Degraded"]["status"]
+def is_back(site: Site) -> bool:
+    """Whether all login pods have heard of it again."""
+    return all(site.conditions(LOGINSET, name)["Degraded"]["status"] == "False" for name in (LOGIN, ADMINS))
 
 
 @pytest.mark.usefixtures("restored")

@@ -1,6 +1,7 @@
 """Logging in as a user of the directory, and working there."""
 
 from tests.support.site import LOGIN, LOGINSET, Site
+from tests.support.slurm import wait_for
 
 
 def test_a_user_of_the_directory_submits_and_finds_the_output_at_home(site: Site) -> None:
@@ -34,5 +35,5 @@ def test_neither_a_wrong_password_nor_an_unknown_name_lets_in(site: Site) -> Non
 
 
 def test_the_login_set_says_that_users_can_submit(site: Site) -> None:
-    conditions = site.conditions(LOGINSET, LOGIN)
-    assert conditions["Ready"]["message"] == "users can submit from 2 of 2 login pods"
+    said = "users can submit from 2 of 2 login pods"
+    wait_for("the condition", lambda: site.conditions(LOGINSET, LOGIN)["Ready"]["message"] == said)

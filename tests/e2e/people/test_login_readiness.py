@@ -37,10 +37,10 @@ def sshd_runs(plain: Records, pod: str) -> bool:
 
 def test_users_are_sent_to_a_login_pod_only_when_slurmctld_answers_it(plain: Records, lost: str) -> None:
     pod = wait_for("the pod", lambda: pods(plain))[0]["metadata"]["name"]
-    wait_for("sshd", lambda: sshd_runs(plain, pod), within=90)
+    wait_for("sshd", lambda: sshd_runs(plain, pod))
     ready = wait_for("the condition", lambda: plain.conditions(LOGINSET, lost).get("Ready"))
     assert (ready["status"], ready["message"]) == ("False", "users can submit from 0 of 1 login pods")
 
     login = plain.get(LOGINSET, lost)["spec"]["login"] | {"env": None}
     plain.patch(LOGINSET, lost, {"spec": {"login": login}})
-    wait_for("a way in", lambda: plain.conditions(LOGINSET, lost)["Ready"]["status"] == "True", within=120)
+    wait_for("a way in", lambda: plain.conditions(LOGINSET, lost)["Ready"]["status"] == "True")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from kubeslurm.api.meta import Tree
-from tests.support.site import ACCOUNTING, Records
+from tests.support.site import ACCOUNTING, SLOWLY, Records
 from tests.support.slurm import wait_for
 
 USUAL, OLDER = "slurm_acct_db", "older_acct_db"
@@ -28,7 +28,7 @@ def change_password(plain: Records) -> None:
     plain.patch("secret", "slurm-mariadb", {"stringData": {"password": "another"}})
     # The kubelet looks again at once, not in a minute.
     plain.kubectl("annotate", "--overwrite", "pod", "slurm-mariadb-0", "password=another")
-    wait_for("the database to follow", lambda: plain.database(KNOWN).strip() == "1", within=120, every=0.5)
+    wait_for("the database to follow", lambda: plain.database(KNOWN).strip() == "1", within=SLOWLY, every=0.5)
 
 
 def slurmdbd(plain: Records) -> Tree:
@@ -64,7 +64,7 @@ def settled(plain: Records) -> bool:
 @pytest.fixture
 def old_job(plain: Records) -> Iterator[int]:
     """A copy of the database, with one job in it, and without what this release has brought to the table of jobs."""
-    wait_for("accounting to be well", lambda: settled(plain), within=150)
+    wait_for("accounting to be well", lambda: settled(plain), within=SLOWLY)
     job = plain.submit("true")
     plain.wait_until_recorded(job)
     plain.database(f"CREATE OR REPLACE DATABASE {OLDER}; GRANT ALL ON {OLDER}.* TO 'slurm'@'%'")
@@ -73,7 +73,7 @@ def old_job(plain: Records) -> Iterator[int]:
     plain.database(f"ALTER TABLE {JOBS} DROP COLUMN sluid; TRUNCATE {OLDER}.table_defs_table")
     yield job
     use(plain, USUAL)
-    wait_for("accounting to be well", lambda: settled(plain), within=150)
+    wait_for("accounting to be well", lambda: settled(plain), within=SLOWLY)
     plain.database(f"DROP DATABASE {OLDER}")
 
 
@@ -83,12 +83,12 @@ def test_a_conversion_is_said_and_neither_a_change_nor_a_new_operator_cuts_it_sh
     # Slurmdbd waits for this reader in the middle of the conversion, as long as it takes us to look.
     with plain.reading(JOBS):
         use(plain, OLDER)
-        wait_for("the conversion to be said", lambda: converts(plain), within=120)
+        wait_for("the conversion to be said", lambda: converts(plain), within=SLOWLY)
         converting, before = slurmdbd(plain), revision(plain)
         plain.cluster.kubectl("delete", "pod", "--namespace=slinky", f"--selector={OPERATOR}")
         change_password(plain)
         use(plain, OLDER, "PurgeEventAfter=12month")
-        wait_for("the new operator to say it too", lambda: converts(plain), within=120)
+        wait_for("the new operator to say it too", lambda: converts(plain), within=SLOWLY)
         assert revision(plain) == before
         now = slurmdbd(plain)
         assert now["metadata"]["uid"] == converting["metadata"]["uid"]
@@ -96,7 +96,7 @@ def test_a_conversion_is_said_and_neither_a_change_nor_a_new_operator_cuts_it_sh
         during = plain.submit("true")
         plain.wait_for_job(during, "COMPLETED")
     # From here on the database refuses the slurmdbd that has converted it: only the next one knows the password.
-    wait_for("the changes to be followed", lambda: revision(plain) > before and settled(plain), within=150)
+    wait_for("the changes to be followed", lambda: revision(plain) > before and settled(plain), within=SLOWLY)
     assert slurmdbd(plain)["metadata"]["uid"] != converting["metadata"]["uid"]
     for job in (old_job, during):
         plain.wait_until_recorded(job)
