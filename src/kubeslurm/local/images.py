@@ -5,10 +5,7 @@ import json
 import platform
 import re
 import shutil
-import ssl
 import tempfile
-import urllib.error
-import urllib.request
 from contextlib import suppress
 from pathlib import Path
 
@@ -21,7 +18,6 @@ from kubeslurm.local.sources import SOURCES
 from kubeslurm.local.tasks import Failed, Tasks
 
 BASE = "localhost/debian:forky-slim"  # what buildah finds for the short name debian:forky-slim
-MANIFEST = "application/vnd.oci.image.manifest.v1+json"
 NEEDED_SPACE = 2**30
 KEPT = 4  # tags of one name; older ones make room
 
@@ -168,11 +164,8 @@ def push(ref: ImageRef | str, registry: str, *, ca: Path | None = None) -> str:
     """Push to HOST:PORT and return the digest; nothing is sent that the registry already has."""
     image = str(ref).removeprefix("localhost/")
     tasks = Tasks()
-    stored = _identity(f"localhost/{image}", tasks)
-    if not stored:
+    if not _identity(f"localhost/{image}", tasks):
         raise LocalError(f"There is no image localhost/{image}.", "See `kubeslurm local image list`.")
-    if served := _served(image, stored, registry, ca):
-        return served
     with tempfile.TemporaryDirectory() as scratch:
         if ca is not None:
             Path(scratch, "ca.crt").write_bytes(ca.read_bytes())
@@ -186,22 +179,6 @@ def push(ref: ImageRef | str, registry: str, *, ca: Path | None = None) -> str:
             message = f"The image {image} could not be pushed to {registry}."
             raise failure.as_error(message, "Check that the cluster is up: `kubeslurm local status`.") from failure
         return Path(scratch, "digest").read_text().strip()
-
-
-def _served(image: str, wanted: str, registry: str, ca: Path | None) -> str:
-    """The digest of what the registry has under that name, if it is the wanted image; else nothing."""
-    name, _, tag = image.rpartition(":")
-    request = urllib.request.Request(f"https://{registry}/v2/{name}/manifests/{tag}", headers={"Accept": MANIFEST})
-    trust = ssl.create_default_context(cafile=str(ca) if ca else None)
-    try:
-        with urllib.request.urlopen(request, context=trust, timeout=10) as answer:  # noqa: S310
-            same = json.load(answer)["config"]["digest"] == f"sha256:{wanted}"
-            return str(answer.headers["Docker-Content-Digest"]) if same else ""
-    except (urllib.error.HTTPError, ValueError, KeyError):
-        return ""
-    except OSError as error:
-        remedy = "Check that the cluster is up: `kubeslurm local status`."
-        raise LocalError(f"The registry {registry} does not answer: {error}.", remedy) from error
 
 
 def list() -> builtins.list[ImageRef]:  # noqa: A001
