@@ -1,6 +1,7 @@
 """The images of the product: what each is built from, and how it gets into a local cluster."""
 
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -48,8 +49,10 @@ def build(progress: Progress, tasks: Tasks | None = None) -> dict[str, str]:
     tasks, all_parts = tasks or Tasks(), parts()
     missing = _missing([recipe for part in all_parts for recipe in part.recipes()])
     wanted = [[recipe for recipe in part.recipes() if recipe.name in missing] for part in all_parts]
-    _make([recipes[0] for recipes in wanted if recipes], tasks, progress)
-    _make([recipe for recipes in wanted for recipe in recipes[1:]], tasks, progress)
+    first = [recipes[0] for recipes in wanted if recipes]
+    others = [recipe for recipes in wanted for recipe in recipes[1:]]
+    for some in (first, others):
+        tasks.together(*(partial(images.make, recipe, tasks=tasks, progress=progress) for recipe in some))
     return {name: part.tag for part in all_parts for name in part.names}
 
 
@@ -71,17 +74,6 @@ def _missing(recipes: list[images.Recipe]) -> set[str]:
     """The names that the store lacks."""
     there = {str(image) for image in images.list()}
     return {recipe.name for recipe in recipes if f"localhost/{recipe.name}:{recipe.tag}" not in there}
-
-
-def _make(recipes: list[images.Recipe], tasks: Tasks, progress: Progress) -> None:
-    with ThreadPoolExecutor(max_workers=2) as pool:
-        jobs = [pool.submit(images.make, recipe, tasks=tasks, progress=progress) for recipe in recipes]
-        try:
-            for job in as_completed(jobs):
-                job.result()
-        except BaseException:
-            tasks.stop()  # those that run; those that wait end as soon as they start a program
-            raise
 
 
 def _tag(*inputs: Path) -> str:

@@ -29,8 +29,7 @@ def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
     if not (MODULES / "kubernetes/go.mod").is_file():
         raise LocalError("The recipes of the local cluster are not there.", "Run kubeslurm from a clone: `make up`.")
     wanted = entries(kwok=kwok)
-    if not all(entry.complete() for entry in wanted.values()):
-        _build(wanted, Tasks(), progress)
+    _build(wanted, Tasks(), progress)
     return Artifacts(
         kubernetes=wanted["kubernetes"].path / "kubernetes",
         node_root=wanted["node"].path / "root",
@@ -62,14 +61,14 @@ def _build(wanted: dict[str, cache.Entry], tasks: Tasks, progress: Progress) -> 
 
 
 def _kubernetes(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    module = MODULES / "kubernetes"
-    golang.build(module, ".", folder / "kubernetes", stamp="k8s.io/kubernetes", tasks=tasks, progress=progress)
+    golang.build(MODULES / "kubernetes", ".", folder / "kubernetes", tasks=tasks, progress=progress)
 
 
 def _kwok(folder: Path, tasks: Tasks, progress: Progress) -> None:
     module = MODULES / "kwok"
-    golang.build(module, "sigs.k8s.io/kwok/cmd/kwok", folder / "kwok", stamp="", tasks=tasks, progress=progress)
-    stages = golang.module_directory(module, "sigs.k8s.io/kwok", tasks) / "kustomize" / "stage"
+    golang.build(module, "sigs.k8s.io/kwok/cmd/kwok", folder / "kwok", tasks=tasks, progress=progress)
+    sources = ["go", "list", "-m", "-f={{.Dir}}", "sigs.k8s.io/kwok"]
+    stages = Path(tasks.run(sources, cwd=module, env=golang.ENVIRONMENT)[-1], "kustomize/stage")
     parts = ("pod/fast", "node/fast", "node/heartbeat-with-lease")
     files = [path for part in parts for path in sorted((stages / part).glob("*.yaml"))]
     texts = [path.read_text() for path in files if path.name != "kustomization.yaml"]

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from pathlib import Path
 
@@ -93,21 +93,16 @@ class Tasks:
             self._running.add(process)
             return process
 
-    def together(self, *parts: Callable[[], None]) -> None:
-        """Run the parts side by side; the first failure stops the others and is raised."""
-        with ThreadPoolExecutor(max_workers=len(parts)) as pool:
+    def together(self, *parts: Callable[[], object]) -> None:
+        """Run the parts two at a time; the first failure stops the others and is raised."""
+        with ThreadPoolExecutor(max_workers=2) as pool:
             futures = [pool.submit(part) for part in parts]
             try:
-                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-                failed = any(future.exception() for future in done)
+                for future in as_completed(futures):
+                    future.result()
             except BaseException:
-                self.stop()
+                self.stop()  # what runs; what waits ends as soon as it starts a program
                 raise
-            if failed:
-                self.stop()
-        for future in futures:
-            if (error := future.exception()) and not isinstance(error, Stopped):
-                raise error
 
     def stop(self) -> None:
         """End every running program and start no more."""
