@@ -4,32 +4,30 @@ import platform
 from functools import partial
 from pathlib import Path
 
-import msgspec
-
 from kubeslurm.local import cache, golang, images
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
+from kubeslurm.local.state import Artifacts
 from kubeslurm.local.tasks import Tasks
 
 MODULES, IMAGES = SOURCES / "local", SOURCES / "images"
-
-
-class Artifacts(msgspec.Struct, frozen=True):
-    """Everything that `up` needs from the cache."""
-
-    kubernetes: Path  # the multi-call binary: kube-apiserver, kubelet, kubectl, coredns, ... by the name it is called
-    node_root: Path  # directory tree of the node image, the lower layer of every node's overlay
-    pause: Path  # OCI archive of localhost/pause:1, for `ctr images import`
-    kwok: Path | None = None  # directory with `kwok` and `stages.yaml`
 
 
 def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
     """Build what is missing from the cache, side by side, and say where everything is."""
     if not (MODULES / "kubernetes/go.mod").is_file():
         raise LocalError("The recipes of the local cluster are not there.", "Run kubeslurm from a clone: `make up`.")
-    wanted = entries(kwok=kwok)
-    _build(wanted, Tasks(), progress)
+    wanted, tasks = entries(kwok=kwok), Tasks()
+    makers = {"kubernetes": _kubernetes, "kwok": _kwok, "node": _node, "pause": _pause}
+
+    def fill(*names: str) -> None:
+        for name in names:
+            if name in wanted:
+                wanted[name].fill(partial(makers[name], tasks=tasks, progress=progress), say=progress.say)
+
+    with progress:
+        tasks.together(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
     return Artifacts(
         kubernetes=wanted["kubernetes"].path / "kubernetes",
         node_root=wanted["node"].path / "root",
@@ -46,18 +44,6 @@ def entries(*, kwok: bool = False) -> dict[str, cache.Entry]:
     for name in ("node", "pause"):
         found[name] = cache.Entry(name, cache.digest(IMAGES / name, images.base_key()))
     return found
-
-
-def _build(wanted: dict[str, cache.Entry], tasks: Tasks, progress: Progress) -> None:
-    makers = {"kubernetes": _kubernetes, "kwok": _kwok, "node": _node, "pause": _pause}
-
-    def fill(*names: str) -> None:
-        for name in names:
-            if name in wanted:
-                wanted[name].fill(partial(makers[name], tasks=tasks, progress=progress), say=progress.say)
-
-    with progress:
-        tasks.together(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
 
 
 def _kubernetes(folder: Path, tasks: Tasks, progress: Progress) -> None:

@@ -12,17 +12,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kubeslurm.local import cgroups, network, nodespec, pki, programs, readiness, state
-from kubeslurm.local import status as statuses
-from kubeslurm.local.artifacts import Artifacts, prepare
+from kubeslurm.local.artifacts import prepare
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.progress import Progress
-from kubeslurm.local.state import ClusterSpec, Home, Launch
-from kubeslurm.local.status import Status
+from kubeslurm.local.state import Artifacts, ClusterSpec, Home, Launch, Status
 from kubeslurm.local.supervisor import Condition
 
 DEFAULT_NAME = "default"
-DEFAULT_TIMEOUT = 180.0
 
 
 class Node:
@@ -109,7 +106,7 @@ class Cluster:
         fake_nodes: int | None = None,
         fresh: bool = False,
         progress: Progress | None = None,
-        timeout: float = DEFAULT_TIMEOUT,
+        timeout: float = 180.0,
     ) -> bool:
         """Start the cluster, as it was the last time where nothing else is asked for; False when it runs already."""
         with self.home.locked(), progress or Progress() as shown:
@@ -129,7 +126,7 @@ class Cluster:
             config = programs.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
             state.replace(self.home.kubeconfig, config)
             with shown.step(f"starting the cluster {self.name}") as step, self._launched(spec, parts):
-                readiness.wait_until_ready(self.home, spec, self.status, step, time.monotonic() + timeout)
+                readiness.wait_until_ready(self.home, spec, step, time.monotonic() + timeout)
         return True
 
     def down(self, *, purge: bool = False) -> bool:
@@ -146,7 +143,7 @@ class Cluster:
     def status(self) -> Status:
         """What every component and node is doing."""
         self._init()
-        return statuses.read(self.home, self.spec)
+        return self.home.status(self.spec)
 
     def log(self, component: str) -> Path:
         """The log of a component, by its name in `status`."""
@@ -219,9 +216,7 @@ class Cluster:
     @contextlib.contextmanager
     def _launched(self, spec: ClusterSpec, parts: Artifacts) -> Iterator[None]:
         """The cluster starts here, stays when the block ends well, and is gone when it does not."""
-        former = self._drop_disks(spec)
-        launch = Launch(spec, parts.kubernetes, parts.node_root, parts.pause, parts.kwok, former)
-        state.save(self.home.run / "launch.json", launch)
+        state.save(self.home.run / "launch.json", Launch(spec, parts, self._drop_disks(spec)))
         (self.home.run / "bin").mkdir()
         (self.home.run / "bin/kubectl").symlink_to(parts.kubernetes)
         commit_read, commit = os.pipe()

@@ -10,11 +10,10 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from kubeslurm.local import doctor, images, nodespec, state
-from kubeslurm.local import status as statuses
+from kubeslurm.local import doctor, images, network, nodespec, state
 from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
 from kubeslurm.local.errors import told
-from kubeslurm.local.progress import Progress
+from kubeslurm.local.progress import Progress, spoken
 from kubeslurm.local.sources import SOURCES
 from kubeslurm.local.tasks import Tasks
 
@@ -32,6 +31,7 @@ image_app = typer.Typer(help="Build images and push them to the cluster's regist
 app.add_typer(image_app, name="image")
 
 Name = Annotated[str, typer.Option("--name", help="Which cluster.")]
+COLOURS = {"running": "green", "done": "green", "restarting": "red", "stopped": "yellow"}
 out = Console(highlight=False, soft_wrap=True)
 
 
@@ -77,9 +77,18 @@ def status(name: Name = DEFAULT_NAME) -> None:
     cluster = Cluster(name)
     if others := [other for other in state.names() if other != name and Cluster(other).running]:
         out.print(f"Also running: {', '.join(others)}")
-    seen = cluster.status()
-    out.print(statuses.summary(cluster.spec, seen, cluster.home.reached()))
-    out.print(statuses.table(seen))
+    seen, spec, reached = cluster.status(), cluster.spec, cluster.home.reached()
+    ready = [node for node in seen.nodes if node.name in reached.nodes_ready and node.state == "running"]
+    fake = f", {reached.fake_nodes_ready} of {spec.fake_nodes} fake nodes ready" if spec.fake_nodes else ""
+    out.print(f"Cluster {name}: {len(ready)} of {len(seen.nodes)} nodes ready{fake}")
+    out.print(f"apiserver https://{spec.address}:{network.API_PORT}, registry {cluster.registry}\n")
+    table = Table("name", "state", "since", "restarts", "last exit", box=None)
+    for part in (*seen.nodes, *seen.components):
+        colour = COLOURS.get(part.state, "cyan")
+        last_exit = part.last_exit if part.restarts else ""
+        since = spoken(time.time() - part.since)
+        table.add_row(part.name, f"[{colour}]{part.state}[/]", since, str(part.restarts), last_exit)
+    out.print(table)
 
 
 @app.command()

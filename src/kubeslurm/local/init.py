@@ -47,10 +47,10 @@ class Init:
         # Slave: what the host unmounts later goes here too, and nothing of ours shows up there.
         kernel.mount("none", Path("/"), flags=kernel.RECURSIVE | kernel.SLAVE)
         socket.sethostname(self.launch.spec.name)
-        rootfs.assemble(self.root.parent, self.launch.node_root, self.launch.kubernetes)
+        rootfs.assemble(self.root.parent, self.launch.parts.node_root, self.launch.parts.kubernetes)
         kernel.bind(self.home.path, self.root / "cluster")
-        if self.launch.kwok:
-            kernel.bind(self.launch.kwok, self.root / "kwok")
+        if self.launch.parts.kwok:
+            kernel.bind(self.launch.parts.kwok, self.root / "kwok")
         self._ip(network.fabric_commands())
         Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
         for name, content in programs.control_plane_files(self.home.pki).items():

@@ -83,7 +83,7 @@ class Keeper:
                 ready += [name] if _is_ready(tree, since=self.launched) else []
             elif _FAKE.fullmatch(name):
                 fake += _is_ready(tree, since=0)
-        save(self.home.run / "reached.json", Reached(True, sorted(ready), fake))
+        save(self.home.run / "reached.json", Reached(sorted(ready), fake))
 
     async def open_ports(self) -> None:
         """The apiserver, the registry, and every NodePort."""

@@ -66,14 +66,14 @@ def _enter_groups(plan: Plan) -> None:
 def _enter_root(plan: Plan) -> None:
     kernel.mount("none", Path("/"), flags=kernel.RECURSIVE | kernel.SLAVE)
     disk = plan.home.node(plan.spec.name)
-    root = rootfs.assemble(disk / "scratch", plan.launch.node_root, plan.launch.kubernetes)
+    root = rootfs.assemble(disk / "scratch", plan.launch.parts.node_root, plan.launch.parts.kubernetes)
     rootfs.control_groups(root, plan.layout)
     rootfs.kernel_tunables(root, disk / "scratch")
     for name in ("lib/containerd", "lib/kubelet", "log"):
         kept = disk / Path(name).name
         kept.mkdir(exist_ok=True)
         kernel.bind(kept, root / "var" / name)
-    kernel.bind(plan.launch.pause, root / programs.PAUSE_ARCHIVE.lstrip("/"))
+    kernel.bind(plan.launch.parts.pause, root / programs.PAUSE_ARCHIVE.lstrip("/"))
     kernel.bind(plan.home.volumes, root / programs.VOLUMES.lstrip("/"))
     rootfs.write(root, programs.node_files(plan.spec, plan.share))
     rootfs.write(root, programs.node_credentials(plan.spec, plan.home.pki), 0o600)

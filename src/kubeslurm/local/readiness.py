@@ -7,14 +7,12 @@ import shutil
 import socket
 import struct
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 from kubeslurm.local import kernel, network
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Step
 from kubeslurm.local.state import ClusterSpec, Home, log_name
-from kubeslurm.local.status import Status
 
 TOO_MANY_RESTARTS = 8
 # Counted: the apiserver watches 6 files, the controller manager 2; a kubelet takes 6, containerd 2.
@@ -53,21 +51,21 @@ def check_watches(nodes: int) -> None:
         )
 
 
-def wait_until_ready(home: Home, spec: ClusterSpec, status: Callable[[], Status], step: Step, deadline: float) -> None:
+def wait_until_ready(home: Home, spec: ClusterSpec, step: Step, deadline: float) -> None:
     """Return when the cluster is up; raise when it cannot come up."""
     wanted = {node.name for node in spec.nodes}
     while True:
         reached = home.reached()
         missing = wanted.difference(reached.nodes_ready)
         step.update(done=len(wanted) - len(missing), total=len(wanted), note="nodes ready")
-        if reached.serving and not missing and reached.fake_nodes_ready >= spec.fake_nodes:
+        if home.serving.exists() and not missing and reached.fake_nodes_ready >= spec.fake_nodes:
             break
-        _check(home, status, deadline)
+        _check(home, spec, deadline)
         time.sleep(0.05)
     step.update(note="waiting for cluster DNS")
-    for node in status().nodes:
+    for node in home.status(spec).nodes:
         while not dns_answers(node.pid):
-            _check(home, status, deadline)
+            _check(home, spec, deadline)
 
 
 def dns_answers(pid: int, name: str = f"kubernetes.default.svc.{network.DOMAIN}") -> bool:
@@ -88,11 +86,11 @@ def dns_answers(pid: int, name: str = f"kubernetes.default.svc.{network.DOMAIN}"
     return answer[:2] == header[:2] and struct.unpack(">H", answer[6:8])[0] > 0
 
 
-def _check(home: Home, status: Callable[[], Status], deadline: float) -> None:
+def _check(home: Home, spec: ClusterSpec, deadline: float) -> None:
     """Give up when the cluster is gone, a part ends again and again, or time is up."""
     if home.init() is None:
         raise LocalError("The cluster ended while it started.", _words(home.logs / "init.log"))
-    parts = status().components
+    parts = home.status(spec).components
     if failing := next((c for c in parts if c.restarts >= TOO_MANY_RESTARTS and c.state == "restarting"), None):
         if shutil.disk_usage(home.path).free < NEEDED_SPACE:
             raise LocalError("The disk is full.", f"Free some space below {home.path} and run the same command again.")

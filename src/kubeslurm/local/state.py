@@ -27,21 +27,26 @@ class ClusterSpec(msgspec.Struct, frozen=True):
     fake_nodes: int = 0
 
 
+class Artifacts(msgspec.Struct, frozen=True):
+    """What every cluster is made of, in the user's cache directory."""
+
+    kubernetes: Path  # the multi-call binary: kube-apiserver, kubelet, kubectl, coredns, ... by the name it is called
+    node_root: Path  # directory tree of the node image, the lower layer of every node's overlay
+    pause: Path  # OCI archive of localhost/pause:1, for `ctr images import`
+    kwok: Path | None = None  # directory with `kwok` and `stages.yaml`
+
+
 class Launch(msgspec.Struct, frozen=True):
     """What the cluster's init needs to know: the wish, and where the parts are."""
 
     spec: ClusterSpec
-    kubernetes: Path
-    node_root: Path
-    pause: Path
-    kwok: Path | None = None
+    parts: Artifacts
     former_nodes: tuple[str, ...] = ()  # of an earlier wish; their objects go
 
 
 class Reached(msgspec.Struct, frozen=True):
     """How far Kubernetes in the cluster is; `up` waits for it and `status` shows it."""
 
-    serving: bool = False
     nodes_ready: list[str] = []
     fake_nodes_ready: int = 0
 
@@ -58,6 +63,13 @@ class NodeReport(msgspec.Struct, frozen=True):
 
     pid: int  # its first process, as the host numbers it
     components: list[Condition]
+
+
+class Status(msgspec.Struct, frozen=True):
+    """Nodes with their process numbers on the host, and the programs that run in them and beside them."""
+
+    components: list[Condition]
+    nodes: list[Condition]
 
 
 class Home:
@@ -100,6 +112,19 @@ class Home:
     def reached(self) -> Reached:
         """How far Kubernetes in the cluster is."""
         return load(self.run / "reached.json", Reached) or Reached()
+
+    def status(self, spec: ClusterSpec) -> Status:
+        """What the cluster's init and its nodes wrote down last."""
+        names = {node.name for node in spec.nodes}
+        seen = load(self.run / "status.json", list[Condition]) or []
+        components = [condition for condition in seen if condition.name not in names]
+        nodes = [condition for condition in seen if condition.name in names]
+        for node in nodes:
+            report = load(self.run / f"{node.name}.json", NodeReport) if node.pid else None
+            node.pid = report.pid if report else 0
+            node.state = "starting" if node.state == "running" and not report else node.state
+            components += report.components if report else []
+        return Status(components, nodes)
 
     def launch(self) -> Launch:
         """What the running cluster was started with."""
