@@ -5,13 +5,13 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local import artifacts, cache, cgroups, golang, state
+from kubeslurm.local import artifacts, cache, cgroups, golang, kernel, state
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Failed, Tasks
@@ -21,7 +21,6 @@ NETFILTER = 12  # NETLINK_NETFILTER
 # Bit numbers of capability.h.
 CAPABILITIES = {"CHOWN": 0, "DAC_OVERRIDE": 1, "KILL": 5, "SETUID": 7, "NET_ADMIN": 12, "SYS_CHROOT": 18}
 CAPABILITIES |= {"SYS_PTRACE": 19, "SYS_ADMIN": 21, "MKNOD": 27}
-SYS_RESOURCE = 24
 NAMESPACES = frozenset({"cgroup", "ipc", "mnt", "net", "pid", "uts"})
 # Programs and their Debian packages; ssh is for those who log in to what runs in the cluster.
 TOOLS = {"buildah": "buildah", "ip": "iproute2", "mmdebstrap": "mmdebstrap", "mount": "mount"}
@@ -95,7 +94,7 @@ def look() -> Machine:
     layout = cgroups.detect()
     return Machine(
         root=os.geteuid() == 0,
-        capabilities=int(_find("/proc/self/status", r"^CapEff:\s*(\w+)"), 16),
+        capabilities=kernel.capabilities(),
         cgroups=layout.kind,
         controllers=layout.controllers(),
         filesystems=frozenset(Path("/proc/filesystems").read_text().split()),
@@ -103,7 +102,7 @@ def look() -> Machine:
         network=_network(),
         kmsg=os.access("/dev/kmsg", os.R_OK),
         inotify_instances=int(Path("/proc/sys/fs/inotify/max_user_instances").read_text()),
-        memory=int(_find("/proc/meminfo", r"^MemAvailable:\s*(\d+)")) * 1024,
+        memory=int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024,
         disk=_free(cache.directory()),
         state_disk=_free(state.root()),
         built=all(entry.complete() for entry in artifacts.entries().values()),
@@ -145,27 +144,21 @@ def _run(argv: list[str]) -> tuple[str, str]:
     return done.stdout.strip(), done.stderr.strip() or f"status {done.returncode}" if done.returncode else ""
 
 
-def _find(path: str, pattern: str) -> str:
-    found = re.search(pattern, Path(path).read_text(), re.MULTILINE)
-    return found[1] if found else "0"
-
-
 def judge(machine: Machine) -> list[Finding]:
     """What the facts mean for a cluster."""
-    checks = (_rights, _cgroups, _kernel, _network_features, _kmsg, _inotify, _memory, _disk, _state, _go, _packages)
-    return [check(machine) for check in checks]
+    return [_rights(machine), _cgroups(machine), *_kernel(machine), *_room(machine), *_programs(machine)]
 
 
-def _finding(name: str, fine: str, lack: str, remedy: str) -> Finding:
+def _finding(name: str, fine: str, lack: str, remedy: str, level: Level = Level.FAIL) -> Finding:
     """Fine, unless something is lacking."""
-    return Finding(name, Level.FAIL, f"{lack}.", remedy) if lack else Finding(name, Level.OK, fine)
+    return Finding(name, level, f"{lack}.", remedy) if lack else Finding(name, Level.OK, fine)
 
 
 def _rights(machine: Machine) -> Finding:
     if not machine.root:
         return Finding("rights", Level.FAIL, "this is not the root user.", "Run as root: `sudo make up`.")
     lacking = [f"CAP_{name}" for name, bit in CAPABILITIES.items() if not machine.capabilities >> bit & 1]
-    limited = not machine.capabilities >> SYS_RESOURCE & 1
+    limited = not machine.capabilities >> kernel.SYS_RESOURCE & 1
     note = "; CAP_SYS_RESOURCE is missing, containers then keep their parent's OOM score" if limited else ""
     remedy = "Use a machine or a container with more rights (for a container: `--privileged`)."
     return _finding("rights", f"root{note}", f"root lacks {', '.join(lacking)}" if lacking else "", remedy)
@@ -178,65 +171,49 @@ def _cgroups(machine: Machine) -> Finding:
     return _finding("cgroups", f"{machine.cgroups} layout", lack if machine.cgroups else "none are mounted", remedy)
 
 
-def _kernel(machine: Machine) -> Finding:
+def _kernel(machine: Machine) -> Iterator[Finding]:
     lacking = sorted({"overlay", "tmpfs", "proc"} - machine.filesystems)
     lacking += [f"{space} namespaces" for space in sorted(NAMESPACES - machine.namespaces)]
     if not lacking and "user" not in machine.namespaces:
-        return Finding("kernel", Level.WARN, "no user namespaces: pods with hostUsers: false will not start.")
-    remedy = "Use a kernel that has them (any distribution's own kernel does)."
-    fine = f"{os.uname().release}: overlay and all namespaces"
-    return _finding("kernel", fine, f"no {', no '.join(lacking)}" if lacking else "", remedy)
-
-
-def _network_features(machine: Machine) -> Finding:
+        yield Finding("kernel", Level.WARN, "no user namespaces: pods with hostUsers: false will not start.")
+    else:
+        fine = f"{os.uname().release}: overlay and all namespaces"
+        remedy = "Use a kernel that has them (any distribution's own kernel does)."
+        yield _finding("kernel", fine, f"no {', no '.join(lacking)}" if lacking else "", remedy)
     broken = [f"{name} ({complaint})" for name, complaint in machine.network.items() if complaint]
-    remedy = "Load the kernel modules veth, bridge and nf_tables, or use a kernel that has them."
     fine = f"{', '.join(machine.network)} in a namespace of their own"
-    return _finding("network", fine, f"cannot make {', '.join(broken)}" if broken else "", remedy)
-
-
-def _kmsg(machine: Machine) -> Finding:
+    remedy = "Load the kernel modules veth, bridge and nf_tables, or use a kernel that has them."
+    yield _finding("network", fine, f"cannot make {', '.join(broken)}" if broken else "", remedy)
     lack = "" if machine.kmsg else "cannot be read, and a kubelet does not start without it"
-    return _finding("/dev/kmsg", "readable", lack, "In a container: pass the device, `--device /dev/kmsg`.")
+    yield _finding("/dev/kmsg", "readable", lack, "In a container: pass the device, `--device /dev/kmsg`.")
 
 
-def _inotify(machine: Machine) -> Finding:
+def _room(machine: Machine) -> Iterator[Finding]:
     nodes = machine.inotify_instances // 12
     detail = f"{machine.inotify_instances} instances, enough for about {nodes} nodes"
-    if nodes >= 3:
-        return Finding("inotify", Level.OK, detail)
-    return Finding("inotify", Level.WARN, f"{detail}.", "Raise it: `sysctl fs.inotify.max_user_instances=512`.")
-
-
-def _memory(machine: Machine) -> Finding:
+    remedy = "Raise it: `sysctl fs.inotify.max_user_instances=512`."
+    yield _finding("inotify", detail, detail if nodes < 3 else "", remedy, Level.WARN)
     detail = f"{machine.memory / GIB:.1f} GB available"
     if 1.5 * GIB <= machine.memory < 3 * GIB:
-        return Finding("memory", Level.WARN, f"{detail}; three nodes with Slurm on them may take all of it.")
-    lack = f"{detail}, 1.5 are needed" if machine.memory < 3 * GIB else ""
-    return _finding("memory", detail, lack, "Free some memory, or start fewer nodes.")
+        yield Finding("memory", Level.WARN, f"{detail}; three busy nodes may take all of it.")
+    else:
+        lack = f"{detail}, 1.5 are needed" if machine.memory < 3 * GIB else ""
+        yield _finding("memory", detail, lack, "Free some memory, or start fewer nodes.")
+    needed = (2, "2 are needed to run") if machine.built else (10, "10 are needed for a first build")
+    for name, place, free, (least, words), variable in (
+        ("disk", cache.directory(), machine.disk, needed, "XDG_CACHE_HOME"),
+        ("state", state.root(), machine.state_disk, (1, "1 is needed"), "XDG_STATE_HOME"),
+    ):
+        detail = f"{free / GIB:.1f} GB free below {place}"
+        remedy = f"Free some space, or set {variable} to a directory on a larger disk."
+        yield _finding(name, detail, f"{detail}, {words}" if free < least * GIB else "", remedy)
 
 
-def _disk(machine: Machine) -> Finding:
-    needed, why = (2, "to run") if machine.built else (10, "for a first build")
-    detail = f"{machine.disk / GIB:.1f} GB free below {cache.directory()}"
-    lack = f"{detail}, {needed} are needed {why}" if machine.disk < needed * GIB else ""
-    return _finding("disk", detail, lack, "Free some space, or set XDG_CACHE_HOME to a directory on a larger disk.")
-
-
-def _state(machine: Machine) -> Finding:
-    detail = f"{machine.state_disk / GIB:.1f} GB free below {state.root()}"
-    lack = f"{detail}, 1 is needed" if machine.state_disk < GIB else ""
-    return _finding("state", detail, lack, "Free some space, or set XDG_STATE_HOME to a directory on a larger disk.")
-
-
-def _go(machine: Machine) -> Finding:
+def _programs(machine: Machine) -> Iterator[Finding]:
     version = ".".join(map(str, machine.go))
     fine = "not needed, Kubernetes is in the cache" if machine.built else version
     lack = f"version {version} is too old" if version else "not installed"
-    return _finding("Go", fine, "" if machine.built or machine.go >= golang.NEEDED else lack, golang.INSTALL)
-
-
-def _packages(machine: Machine) -> Finding:
+    yield _finding("Go", fine, "" if machine.built or machine.go >= golang.NEEDED else lack, golang.INSTALL)
     names = " ".join(machine.missing)
     remedy = f"Install: `apt-get install {names}`." if machine.apt else f"Install {names} with your package manager."
-    return _finding("packages", ", ".join(sorted(TOOLS)), f"not installed: {names}" if names else "", remedy)
+    yield _finding("packages", ", ".join(sorted(TOOLS)), f"not installed: {names}" if names else "", remedy)

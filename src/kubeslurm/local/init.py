@@ -14,8 +14,6 @@ from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.state import Home, InitRecord, Launch, log_name, replace, save, started
 from kubeslurm.local.supervisor import Component, bound, spawn, supervise
 
-SYS_RESOURCE = 24
-
 
 class Init:
     """Everything that runs once per cluster."""
@@ -115,10 +113,10 @@ class Init:
 def _share(nodes: int) -> programs.Share:
     """What this machine gives to each node; open files as many as the hard limit allows, for all children."""
     memory = int(Path("/proc/meminfo").read_text().split()[1]) // 1024
-    capabilities = int(Path("/proc/self/status").read_text().split("CapEff:")[1].split()[0], 16)
     _, files = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-    return programs.Share(memory - memory * 9 // 10 // max(1, nodes), files, bool(capabilities >> SYS_RESOURCE & 1))
+    may_lower = bool(kernel.capabilities() >> kernel.SYS_RESOURCE & 1)
+    return programs.Share(memory - memory * 9 // 10 // max(1, nodes), files, may_lower)
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ NEWNS, NEWCGROUP, NEWUTS, NEWIPC = 0x00020000, 0x02000000, 0x04000000, 0x0800000
 NEWPID, NEWNET = 0x20000000, 0x40000000
 BIND, RECURSIVE, SLAVE, SHARED = 0x1000, 0x4000, 0x80000, 0x100000
 DETACH = 0x2
+SYS_RESOURCE = 24  # a bit of `capabilities`
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
@@ -22,6 +23,11 @@ def _check(result: int, what: str) -> None:
     if result != 0:
         number = ctypes.get_errno()
         raise OSError(number, f"{what}: {os.strerror(number)}")
+
+
+def capabilities() -> int:
+    """The rights of this process, by the bit numbers of capability.h."""
+    return int(Path("/proc/self/status").read_text().split("CapEff:")[1].split()[0], 16)
 
 
 def unshare(flags: int) -> None:

@@ -2,10 +2,8 @@
 
 import ctypes
 import os
-import secrets
 import shutil
 import socket
-import struct
 import time
 from pathlib import Path
 
@@ -14,6 +12,7 @@ from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Step
 from kubeslurm.local.state import ClusterSpec, Home, log_name
 
+API_NAME = f"kubernetes.default.svc.{network.DOMAIN}"
 TOO_MANY_RESTARTS = 8
 # Counted: the apiserver watches 6 files, the controller manager 2; a kubelet takes 6, containerd 2.
 WATCHES = 8
@@ -63,27 +62,26 @@ def wait_until_ready(home: Home, spec: ClusterSpec, step: Step, deadline: float)
         _check(home, spec, deadline)
         time.sleep(0.05)
     step.update(note="waiting for cluster DNS")
-    for node in home.status(spec).nodes:
-        while not dns_answers(node.pid):
-            _check(home, spec, deadline)
+    while not all(dns_answers(node.pid) for node in home.status(spec).nodes):
+        _check(home, spec, deadline)
 
 
-def dns_answers(pid: int, name: str = f"kubernetes.default.svc.{network.DOMAIN}") -> bool:
+def dns_answers(pid: int) -> bool:
     """Whether a process in this node would learn the address of a Service."""
-    fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY)
+    name = b"".join(bytes([len(part)]) + part.encode() for part in API_NAME.split("."))
     try:
-        with kernel.socket_in(fd, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as query:
+        with (
+            Path(f"/proc/{pid}/ns/net").open() as netns,
+            kernel.socket_in(netns.fileno(), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as query,
+        ):
             query.settimeout(0.25)
-            question = b"".join(bytes([len(part)]) + part.encode() for part in name.split("."))
-            header = struct.pack(">HHHHHH", secrets.randbits(16), 0x0100, 1, 0, 0, 0)
-            query.sendto(header + question + b"\0\0\1\0\1", (network.DNS_SERVICE, 53))
-            answer = query.recv(512)
+            # A header that announces one question, the name, and what is asked: type A, class IN.
+            query.sendto(b"\0\0\1\0\0\1\0\0\0\0\0\0" + name + b"\0\0\1\0\1", (network.DNS_SERVICE, 53))
+            answers = query.recv(512)[6:8]
     except OSError:
         time.sleep(0.02)
         return False
-    finally:
-        os.close(fd)
-    return answer[:2] == header[:2] and struct.unpack(">H", answer[6:8])[0] > 0
+    return answers > b"\0\0"
 
 
 def _check(home: Home, spec: ClusterSpec, deadline: float) -> None:
