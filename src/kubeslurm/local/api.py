@@ -1,6 +1,7 @@
 """A small client of the cluster's own apiserver: enough to apply, patch, list and follow objects."""
 
 import asyncio
+import contextlib
 import json
 import ssl
 from pathlib import Path
@@ -33,12 +34,10 @@ class Api:
     async def wait(self) -> None:
         """Return when the apiserver serves."""
         while True:
-            try:
+            with contextlib.suppress(ApiError):
                 await self.call("GET", "/readyz")
-            except ApiError:
-                await asyncio.sleep(0.1)
-            else:
                 return
+            await asyncio.sleep(0.1)
 
     async def call(self, method: str, path: str, body: Tree | None = None, kind: str = "application/json") -> bytes:
         content = json.dumps(body).encode() if body is not None else None
@@ -69,7 +68,7 @@ class Mirror:
     def __init__(self, api: Api, path: str) -> None:
         self.api = api
         self.path = path
-        self.objects: dict[tuple[str, str], Tree] = {}
+        self.objects: dict[str, Tree] = {}  # by uid
         self.changed = asyncio.Event()
 
     async def run(self) -> None:
@@ -82,7 +81,7 @@ class Mirror:
 
     async def _follow(self) -> None:
         listed = json.loads(await self.api.call("GET", self.path))
-        self.objects = {_key(item): item for item in listed["items"]}
+        self.objects = {item["metadata"]["uid"]: item for item in listed["items"]}
         self.changed.set()
         query = {"watch": "1", "resourceVersion": listed["metadata"]["resourceVersion"], "timeoutSeconds": "300"}
         async with self.api.http.stream("GET", self.path, params=query, timeout=330) as response:
@@ -92,11 +91,7 @@ class Mirror:
                 event = json.loads(line)
                 if event["type"] == "ERROR":
                     return
-                self.objects.pop(_key(event["object"]), None)
+                self.objects.pop(uid := event["object"]["metadata"]["uid"], None)
                 if event["type"] != "DELETED":
-                    self.objects[_key(event["object"])] = event["object"]
+                    self.objects[uid] = event["object"]
                 self.changed.set()
-
-
-def _key(tree: Tree) -> tuple[str, str]:
-    return tree["metadata"].get("namespace", ""), tree["metadata"]["name"]

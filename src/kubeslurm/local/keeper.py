@@ -6,17 +6,17 @@ import json
 import re
 import sys
 from collections.abc import Awaitable, Callable, Iterable
-from functools import partial
 
 from kubeslurm.local import network, programs
 from kubeslurm.local.api import MERGE, Api, ApiError, Mirror
 from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.programs import Tree
-from kubeslurm.local.relay import Relay, Target
+from kubeslurm.local.relay import Relay
 from kubeslurm.local.state import Home, Reached, save
 from kubeslurm.local.volumes import Volumes
 
 NODES = "/api/v1/nodes"
+FIXED_PORTS = (network.API_PORT, network.REGISTRY_PORT)
 _FAKE = re.compile(r"fake-\d+")
 
 
@@ -30,7 +30,7 @@ class Keeper:
         self.launched = (home.run / "launch.json").stat().st_mtime
         self.wanted = {node.name: node for node in self.spec.nodes}
         self.api = Api(home.pki, "keeper")
-        self.relay = Relay(host_network, self.spec.address)
+        self.relay = Relay(host_network, self.spec.address, self.targets)
         self.nodes = Mirror(self.api, NODES)
         self.services = Mirror(self.api, "/api/v1/services")
         self.volumes = Volumes(self.api, home.volumes)
@@ -56,7 +56,7 @@ class Keeper:
         """Apply what every cluster starts with, drop nodes that are no longer asked for; says which fake ones lack."""
         for tree in programs.trees("addons.yaml"):
             await self.api.apply(tree)
-        there = {item["metadata"]["name"] for item in json.loads(await self.api.call("GET", NODES))["items"]}
+        there = {_name(item) for item in json.loads(await self.api.call("GET", NODES))["items"]}
         fake = [f"fake-{number}" for number in range(1, self.spec.fake_nodes + 1)]
         former = {name for name in there if _FAKE.fullmatch(name)}.difference(fake)
         for name in former | there.intersection(self.launch.former_nodes):
@@ -74,7 +74,8 @@ class Keeper:
     async def keep_nodes(self) -> None:
         """Labels, taints and extended resources as asked for."""
         ready, fake = [], 0
-        for (_, name), tree in list(self.nodes.objects.items()):
+        for tree in list(self.nodes.objects.values()):
+            name = _name(tree)
             if spec := self.wanted.get(name):
                 if patch := node_patch(spec, tree):
                     await self.api.call("PATCH", f"{NODES}/{name}", patch, MERGE)
@@ -87,15 +88,15 @@ class Keeper:
 
     async def open_ports(self) -> None:
         """The apiserver, the registry, and every NodePort."""
-        fixed = (network.API_PORT, network.REGISTRY_PORT)
-        ports = {port: partial(self._node_targets, port) for port in node_ports(self.services.objects.values())}
-        await self.relay.set_ports({**ports, **{port: partial(_fabric, port) for port in fixed}})
+        await self.relay.set_ports({*FIXED_PORTS, *node_ports(self.services.objects.values())})
 
-    def _node_targets(self, port: int) -> Iterable[Target]:
-        """Any node serves a NodePort; ready ones first."""
-        ready = {name for (_, name), tree in self.nodes.objects.items() if _is_ready(tree, since=self.launched)}
+    def targets(self, port: int) -> list[str]:
+        """Where a port is served; any node serves a NodePort, ready ones first."""
+        if port in FIXED_PORTS:
+            return [network.FABRIC]
+        ready = {_name(tree) for tree in self.nodes.objects.values() if _is_ready(tree, since=self.launched)}
         ordered = sorted(self.spec.nodes, key=lambda node: (node.name not in ready, node.index))
-        return [(network.node_address(node.index), port) for node in ordered]
+        return [network.node_address(node.index) for node in ordered]
 
 
 def node_patch(spec: NodeSpec, node: Tree) -> Tree:
@@ -126,8 +127,8 @@ def node_ports(services: Iterable[Tree]) -> set[int]:
     return {port["nodePort"] for port in ports if port.get("nodePort") and port.get("protocol", "TCP") == "TCP"}
 
 
-def _fabric(port: int) -> Iterable[Target]:
-    return [(network.FABRIC, port)]
+def _name(tree: Tree) -> str:
+    return str(tree["metadata"]["name"])
 
 
 def _is_ready(node: Tree, since: float) -> bool:

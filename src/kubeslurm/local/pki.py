@@ -75,7 +75,7 @@ def ensure(directory: Path, spec: ClusterSpec, now: dt.datetime) -> None:
     """Make authorities that are missing or end soon, and everything that they sign."""
     authorities = {name: _authority(directory, name, now) for name in AUTHORITIES}
     for wish in wishes(spec):
-        _write(directory, wish.file, _issue(wish, authorities[wish.ca], now))
+        _write(directory, wish.file, _sign(wish, authorities[wish.ca], now))
     if not (directory / "service-accounts.key").exists():
         key = ec.generate_private_key(ec.SECP256R1())
         public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
@@ -97,46 +97,36 @@ def _authority(directory: Path, name: str, now: dt.datetime) -> Pair:
     found = read(directory, name)
     if found and found.certificate.not_valid_after_utc - LIFETIME > now:
         return found
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"kubeslurm-local-{name}")])
-    builder = _builder(subject, subject, key, now, now + CA_LIFETIME).add_extension(
-        x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
-    )
-    made = Pair(builder.sign(key, hashes.SHA256()), key)
+    made = _sign(Wish(name, name, f"kubeslurm-local-{name}"), None, now)
     _write(directory, name, made)
     return made
 
 
-def _issue(wish: Wish, authority: Pair, now: dt.datetime) -> Pair:
+def _sign(wish: Wish, authority: Pair | None, now: dt.datetime) -> Pair:
+    """A certificate by an authority; without one it is that of a new authority, signed by itself."""
     key = ec.generate_private_key(ec.SECP256R1())
     groups = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in wish.groups]
     subject = x509.Name([*groups, x509.NameAttribute(NameOID.COMMON_NAME, wish.name)])
-    uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if wish.hosts else [])]
-    signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key())
+    issuer, signer = (authority.certificate.subject, authority.key) if authority else (subject, key)
+    ca = authority is None
+    # Signing, and for an authority also certificates and revocations; none of the other seven uses.
+    usage = x509.KeyUsage(True, False, False, False, False, ca, ca, False, False)
     builder = (
-        _builder(subject, authority.certificate.subject, key, now, now + LIFETIME)
-        .add_extension(x509.ExtendedKeyUsage(uses), critical=False)
-        .add_extension(signer, critical=False)
+        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(minutes=5))
+        .not_valid_after(now + (CA_LIFETIME if ca else LIFETIME))
+        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
+        .add_extension(usage, critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
     )
+    if not ca:
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH, *([ExtendedKeyUsageOID.SERVER_AUTH] if wish.hosts else [])]
+        builder = builder.add_extension(x509.ExtendedKeyUsage(uses), critical=False)
     if wish.hosts:
         names = x509.SubjectAlternativeName([_general_name(host) for host in wish.hosts])
         builder = builder.add_extension(names, critical=False)
-    return Pair(builder.sign(authority.key, hashes.SHA256()), key)
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, now: dt.datetime, end: dt.datetime
-) -> x509.CertificateBuilder:
-    ca = subject == issuer
-    # Signing, and for an authority also certificates and revocations; none of the other seven uses.
-    usage = x509.KeyUsage(True, False, False, False, False, ca, ca, False, False)
-    return (
-        x509.CertificateBuilder(issuer, subject, key.public_key(), x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(minutes=5))
-        .not_valid_after(end)
-        .add_extension(x509.BasicConstraints(ca=ca, path_length=None), critical=True)
-        .add_extension(usage, critical=True)
-    )
+    return Pair(builder.sign(signer, hashes.SHA256()), key)
 
 
 def _general_name(host: str) -> x509.GeneralName:

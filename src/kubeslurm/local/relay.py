@@ -8,33 +8,33 @@ from collections.abc import Callable, Iterable
 
 from kubeslurm.local import kernel
 
-Target = tuple[str, int]
-
 
 class Relay:
     """Listeners in the host's network namespace; connections go out from this process's own."""
 
-    def __init__(self, host_network: int, address: str) -> None:
+    def __init__(self, host_network: int, address: str, targets: Callable[[int], Iterable[str]]) -> None:
+        """`targets` names the addresses to try for a port, in order."""
         self.host_network = host_network
         self.address = address
+        self.targets = targets
         self._servers: dict[int, asyncio.Server] = {}
 
-    async def set_ports(self, wanted: dict[int, Callable[[], Iterable[Target]]]) -> None:
-        """Listen on exactly these ports; each has a function that names the targets to try, in order."""
-        for port in self._servers.keys() - wanted.keys():
+    async def set_ports(self, wanted: set[int]) -> None:
+        """Listen on exactly these ports."""
+        for port in self._servers.keys() - wanted:
             self._servers.pop(port).close()
-        for port in wanted.keys() - self._servers.keys():
+        for port in wanted - self._servers.keys():
             try:
-                self._servers[port] = await self._listen(port, wanted[port])
+                self._servers[port] = await self._listen(port)
             except OSError as error:  # a program that listens on this port of all addresses
                 print(f"port {port}: {error}", file=sys.stderr, flush=True)  # noqa: T201  its log
 
-    async def _listen(self, port: int, targets: Callable[[], Iterable[Target]]) -> asyncio.Server:
+    async def _listen(self, port: int) -> asyncio.Server:
         async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            for host, number in targets():
+            for host in self.targets(port):
                 with contextlib.suppress(OSError, TimeoutError):
                     async with asyncio.timeout(3):
-                        inner_reader, inner_writer = await asyncio.open_connection(host, number)
+                        inner_reader, inner_writer = await asyncio.open_connection(host, port)
                     await asyncio.gather(_pump(reader, inner_writer), _pump(inner_reader, writer))
                     return
             writer.close()
