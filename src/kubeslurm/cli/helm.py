@@ -75,7 +75,7 @@ def install(access: Access, release: Release, *, wait: bool = False) -> None:
         try:
             _helm(words)
         except LocalError as error:
-            if "another operation" not in error.message:
+            if "another operation" not in str(error):
                 raise
             _forget_unfinished(access, release)
             _helm(words)

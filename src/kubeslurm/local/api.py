@@ -7,6 +7,7 @@ import ssl
 from pathlib import Path
 
 import httpx2
+import msgspec
 
 from kubeslurm.local import network
 from kubeslurm.local.programs import Tree
@@ -62,14 +63,13 @@ def path_of(tree: Tree) -> str:
     return f"/{'apis' if '/' in version else 'api'}/{version}{namespace}/{plural}/{metadata['name']}"
 
 
-class Mirror:
+class Mirror(msgspec.Struct):
     """All objects of one collection, kept up to date."""
 
-    def __init__(self, api: Api, path: str) -> None:
-        self.api = api
-        self.path = path
-        self.objects: dict[str, Tree] = {}  # by uid
-        self.changed = asyncio.Event()
+    api: Api
+    path: str
+    objects: dict[str, Tree] = {}  # by uid
+    changed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
         """Follow the collection for ever."""

@@ -26,8 +26,7 @@ def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
             if name in wanted:
                 wanted[name].fill(partial(makers[name], tasks=tasks, progress=progress), say=progress.say)
 
-    with progress:
-        tasks.together(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
+    tasks.together(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
     return Artifacts(
         kubernetes=wanted["kubernetes"].path / "kubernetes",
         node_root=wanted["node"].path / "root",

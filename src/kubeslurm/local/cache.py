@@ -84,12 +84,12 @@ class Entry(msgspec.Struct, frozen=True):
             say(f"{self.name}: an earlier run was interrupted; its half-filled cache entry is made again")
         if self.path.exists():
             say(f"{self.name}: the cache entry {self.path} is damaged; it is made again")
-        remove(partial)
-        remove(self.path)
+        for leftover in (partial, self.path):
+            shutil.rmtree(leftover, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
             make(partial)
-            (partial / MARKER).write_bytes(msgspec.json.encode(dict(_witnesses(partial))))
+            (partial / MARKER).write_bytes(msgspec.json.encode(_witnesses(partial)))
             partial.rename(self.path)
         except OSError as error:
             raise LocalError(
@@ -97,7 +97,7 @@ class Entry(msgspec.Struct, frozen=True):
                 f"Free some space below {directory()}, or set XDG_CACHE_HOME to a directory on a larger disk.",
             ) from error
         except LocalError:
-            remove(partial)
+            shutil.rmtree(partial, ignore_errors=True)
             raise
 
     def _forget_older(self) -> None:
@@ -105,14 +105,13 @@ class Entry(msgspec.Struct, frozen=True):
         siblings = [p for p in self.path.parent.glob(f"{self.name}-*") if p != self.path and not p.suffix]
         for path in sorted(siblings, key=lambda p: p.stat().st_mtime, reverse=True)[1:]:
             if not _mounted(path):
-                remove(path)
+                shutil.rmtree(path, ignore_errors=True)
 
 
-def _witnesses(tree: Path) -> Iterator[tuple[str, int]]:
-    for top, _, files in os.walk(tree):
-        for path in (Path(top, name) for name in files):
-            if path.is_file() and not path.is_symlink() and (size := path.lstat().st_size) >= WITNESS_SIZE:
-                yield str(path.relative_to(tree)), size
+def _witnesses(tree: Path) -> dict[str, int]:
+    files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
+    sizes = {str(path.relative_to(tree)): path.stat().st_size for path in files}
+    return {name: size for name, size in sizes.items() if size >= WITNESS_SIZE}
 
 
 def _mounted(path: Path) -> bool:
@@ -124,11 +123,6 @@ def _mounted(path: Path) -> bool:
         except OSError:
             continue  # that process just ended
     return False
-
-
-def remove(path: Path) -> None:
-    """Delete a tree; one that is already gone is fine."""
-    shutil.rmtree(path, ignore_errors=True)
 
 
 @contextmanager

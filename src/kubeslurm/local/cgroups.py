@@ -109,15 +109,10 @@ def remove(layout: Layout, group: str, *, patience: float = 5.0) -> list[Path]:
 
 
 def _removed(directory: Path) -> bool:
-    below = [path for path in directory.rglob("*") if path.is_dir()]
-    try:
-        for path in [*sorted(below, key=lambda path: len(path.parts), reverse=True), directory]:
-            path.rmdir()
-    except FileNotFoundError:
-        return not directory.exists()
-    except OSError:
-        return False
-    return True
+    with contextlib.suppress(OSError):
+        for path, _, _ in os.walk(directory, topdown=False):
+            Path(path).rmdir()
+    return not directory.exists()
 
 
 def _delegate(directory: Path) -> None:

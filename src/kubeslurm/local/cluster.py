@@ -11,6 +11,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
+
 from kubeslurm.local import cgroups, network, nodespec, pki, programs, readiness, state
 from kubeslurm.local.artifacts import prepare
 from kubeslurm.local.errors import LocalError
@@ -22,12 +24,11 @@ from kubeslurm.local.supervisor import Condition
 DEFAULT_NAME = "default"
 
 
-class Node:
+class Node(msgspec.Struct, frozen=True):
     """A handle on one node of a running cluster."""
 
-    def __init__(self, cluster: "Cluster", name: str) -> None:
-        self.cluster = cluster
-        self.name = name
+    cluster: "Cluster"
+    name: str
 
     @property
     def condition(self) -> Condition:
@@ -109,7 +110,8 @@ class Cluster:
         timeout: float = 180.0,
     ) -> bool:
         """Start the cluster, as it was the last time where nothing else is asked for; False when it runs already."""
-        with self.home.locked(), progress or Progress() as shown:
+        progress = progress or Progress()
+        with self.home.locked():
             if self.running:
                 return False
             self._end()
@@ -118,14 +120,14 @@ class Cluster:
                 self._forget()
             readiness.check_ports(spec.address)
             readiness.check_watches(len(spec.nodes))
-            parts = prepare(progress=shown, kwok=spec.fake_nodes > 0)
+            parts = prepare(progress=progress, kwok=spec.fake_nodes > 0)
             self.home.make()
             pki.ensure(self.home.pki, spec, dt.datetime.now(dt.UTC))
             state.save(self.home.spec_file, spec)
             url = f"https://{spec.address}:{network.API_PORT}"
             config = programs.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
             state.replace(self.home.kubeconfig, config)
-            with shown.step(f"starting the cluster {self.name}") as step, self._launched(spec, parts):
+            with progress.step(f"starting the cluster {self.name}") as step, self._launched(spec, parts):
                 readiness.wait_until_ready(self.home, spec, step, time.monotonic() + timeout)
         return True
 
@@ -219,20 +221,13 @@ class Cluster:
         state.save(self.home.run / "launch.json", Launch(spec, parts, self._drop_disks(spec)))
         (self.home.run / "bin").mkdir()
         (self.home.run / "bin/kubectl").symlink_to(parts.kubernetes)
-        commit_read, commit = os.pipe()
-        argv = [sys.executable, "-m", "kubeslurm.local.init", self.name, str(commit_read)]
+        reader, commit = os.pipe()
+        argv = (sys.executable, "-m", "kubeslurm.local.init", self.name, str(reader))
         try:
             with (self.home.logs / "init.log").open("a") as log:
-                subprocess.run(
-                    argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    pass_fds=[commit_read],
-                    start_new_session=True,
-                    check=True,
-                )
-            os.close(commit_read)
+                # What makes it fail is in its log, and shown there when it does not come up.
+                subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[reader], check=False)
+            os.close(reader)
             yield
             os.write(commit, b"+")
         except BaseException:

@@ -13,12 +13,7 @@ class LocalError(Exception):
     """Something that the user can mend."""
 
     def __init__(self, message: str, remedy: str = "") -> None:
-        super().__init__(message, remedy)
-        self.message = message
-        self.remedy = remedy
-
-    def __str__(self) -> str:
-        return f"{self.message} {self.remedy}".strip()
+        super().__init__(f"{message} {remedy}".strip())
 
 
 @contextmanager

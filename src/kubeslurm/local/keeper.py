@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import json
 import re
+import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -13,9 +14,9 @@ from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.programs import Tree
 from kubeslurm.local.relay import Relay
 from kubeslurm.local.state import Home, Reached, save
-from kubeslurm.local.volumes import Volumes
+from kubeslurm.local.volumes import awaits_volume, is_released, volume_for
 
-NODES = "/api/v1/nodes"
+NODES, VOLUMES = "/api/v1/nodes", "/api/v1/persistentvolumes"
 FIXED_PORTS = (network.API_PORT, network.REGISTRY_PORT)
 _FAKE = re.compile(r"fake-\d+")
 
@@ -33,7 +34,8 @@ class Keeper:
         self.relay = Relay(host_network, self.spec.address, self.targets)
         self.nodes = Mirror(self.api, NODES)
         self.services = Mirror(self.api, "/api/v1/services")
-        self.volumes = Volumes(self.api, home.volumes)
+        self.claims = Mirror(self.api, "/api/v1/persistentvolumeclaims")
+        self.volumes = Mirror(self.api, VOLUMES)
 
     async def run(self) -> None:
         await self.open_ports()
@@ -43,8 +45,8 @@ class Keeper:
         passes: list[tuple[Mirror, Callable[[], Awaitable[None]]]] = [
             (self.nodes, self.keep_nodes),
             (self.services, self.open_ports),
-            (self.volumes.claims, self.volumes.provide),
-            (self.volumes.volumes, self.volumes.clean),
+            (self.claims, self.provide),
+            (self.volumes, self.clean),
         ]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.create_nodes(missing))
@@ -97,6 +99,24 @@ class Keeper:
         ready = {_name(tree) for tree in self.nodes.objects.values() if _is_ready(tree, since=self.launched)}
         ordered = sorted(self.spec.nodes, key=lambda node: (node.name not in ready, node.index))
         return [network.node_address(node.index) for node in ordered]
+
+    async def provide(self) -> None:
+        """A directory and a volume for each claim that awaits one."""
+        for volume in map(volume_for, filter(awaits_volume, list(self.claims.objects.values()))):
+            directory = self.home.volumes / _name(volume)
+            directory.mkdir(exist_ok=True)
+            directory.chmod(0o777)  # any user may write: containers of any user work without an fsGroup too
+            try:
+                await self.api.call("POST", VOLUMES, volume)
+            except ApiError as error:
+                if error.status != 409:
+                    raise
+
+    async def clean(self) -> None:
+        """No volume stays that was released."""
+        for volume in filter(is_released, list(self.volumes.objects.values())):
+            shutil.rmtree(self.home.volumes / _name(volume), ignore_errors=True)
+            await self.api.call("DELETE", f"{VOLUMES}/{_name(volume)}")
 
 
 def node_patch(spec: NodeSpec, node: Tree) -> Tree:

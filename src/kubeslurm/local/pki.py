@@ -10,14 +10,8 @@ from pathlib import Path
 import msgspec
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import serialization as pem
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    PublicFormat,
-    load_pem_private_key,
-)
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from kubeslurm.local import network
@@ -78,7 +72,7 @@ def ensure(directory: Path, spec: ClusterSpec, now: dt.datetime) -> None:
         _write(directory, wish.file, _sign(wish, authorities[wish.ca], now))
     if not (directory / "service-accounts.key").exists():
         key = ec.generate_private_key(ec.SECP256R1())
-        public = key.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        public = key.public_key().public_bytes(pem.Encoding.PEM, pem.PublicFormat.SubjectPublicKeyInfo)
         replace(directory / "service-accounts.pub", public)
         replace(directory / "service-accounts.key", _pem(key))
 
@@ -87,7 +81,7 @@ def read(directory: Path, file: str) -> Pair | None:
     """A pair from disk, None when it is not there or unreadable."""
     try:
         certificate = x509.load_pem_x509_certificate((directory / f"{file}.crt").read_bytes())
-        key = load_pem_private_key((directory / f"{file}.key").read_bytes(), password=None)
+        key = pem.load_pem_private_key((directory / f"{file}.key").read_bytes(), password=None)
     except (FileNotFoundError, ValueError):
         return None
     return Pair(certificate, key) if isinstance(key, ec.EllipticCurvePrivateKey) else None
@@ -138,8 +132,8 @@ def _general_name(host: str) -> x509.GeneralName:
 
 def _write(directory: Path, file: str, pair: Pair) -> None:
     replace(directory / f"{file}.key", _pem(pair.key))
-    replace(directory / f"{file}.crt", pair.certificate.public_bytes(Encoding.PEM))
+    replace(directory / f"{file}.crt", pair.certificate.public_bytes(pem.Encoding.PEM))
 
 
 def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
-    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.NoEncryption())

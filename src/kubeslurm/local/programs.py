@@ -21,15 +21,7 @@ ENVIRONMENT = {"PATH": PATH, "HOME": "/root"}
 SOCKET = "/run/containerd/containerd.sock"
 PAUSE_ARCHIVE = "/usr/local/share/pause.tar"
 VOLUMES = "/var/lib/kubeslurm/volumes"  # the same directory in every node, so any volume can be mounted anywhere
-_ADDRESSES = {
-    "fabric": network.FABRIC,
-    "api_port": network.API_PORT,
-    "registry_port": network.REGISTRY_PORT,
-    "domain": network.DOMAIN,
-    "dns_service": network.DNS_SERVICE,
-    "service_cidr": network.SERVICE_CIDR,
-    "pod_cidr": network.POD_CIDR,
-}
+_ADDRESSES = {name.lower(): value for name, value in vars(network).items() if name.isupper()}
 
 
 class Program(msgspec.Struct, frozen=True):

@@ -58,50 +58,39 @@ def spoken(seconds: float) -> str:
 
 
 class Progress:
-    """The steps of one command, in any thread. As a context manager it keeps the display up between steps."""
+    """The steps of one command, in any thread. As a context manager it shows how far they are, not only their ends."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
         self._clock = clock
-        self._guard = threading.RLock()
-        self._holders = 0
         self._running: list[Step] = []
-        self._display: Live | _SignsOfLife | None = None
+        live = Live(get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True)
+        self._display = live if self._console.is_terminal else _SignsOfLife(self)
 
     def __enter__(self) -> "Progress":
-        with self._guard:
-            self._holders += 1
-            if self._display is None:
-                live = Live(get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True)
-                self._display = live if self._console.is_terminal else _SignsOfLife(self)
-                self._display.start()
+        self._display.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        with self._guard:
-            self._holders -= 1
-            ended, self._display = (self._display, None) if self._holders == 0 else (None, self._display)
-        if ended is not None:
-            ended.stop()
+        self._display.stop()
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
         """A step that starts now and ends with the block."""
         step = Step(name, self._clock)
         mark, verb = "[red]✗[/]", "stopped after"
-        with self:
-            self._running.append(step)
-            if not self._console.is_terminal:
-                self.say(f"{name} ...")
-            try:
-                yield step
-                mark, verb = "[green]✓[/]", "done in"
-            finally:
-                self._running.remove(step)
-                if self._console.is_terminal:
-                    self._console.print(f"{mark} {escape(name)} [dim]{spoken(step.elapsed)}[/]", highlight=False)
-                else:
-                    self.say(f"{name}: {verb} {spoken(step.elapsed)}")
+        self._running.append(step)
+        if not self._console.is_terminal:
+            self.say(f"{name} ...")
+        try:
+            yield step
+            mark, verb = "[green]✓[/]", "done in"
+        finally:
+            self._running.remove(step)
+            if self._console.is_terminal:
+                self._console.print(f"{mark} {escape(name)} [dim]{spoken(step.elapsed)}[/]", highlight=False)
+            else:
+                self.say(f"{name}: {verb} {spoken(step.elapsed)}")
 
     def say(self, text: str) -> None:
         """One line for the user, above the live lines."""

@@ -6,26 +6,26 @@ import socket
 import sys
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from kubeslurm.local import kernel
 
 
-class Relay:
+class Relay(msgspec.Struct):
     """Listeners in the host's network namespace; connections go out from this process's own."""
 
-    def __init__(self, host_network: int, address: str, targets: Callable[[int], Iterable[str]]) -> None:
-        """`targets` names the addresses to try for a port, in order."""
-        self.host_network = host_network
-        self.address = address
-        self.targets = targets
-        self._servers: dict[int, asyncio.Server] = {}
+    host_network: int  # a file descriptor
+    address: str
+    targets: Callable[[int], Iterable[str]]  # the addresses to try for a port, in order
+    servers: dict[int, asyncio.Server] = {}
 
     async def set_ports(self, wanted: set[int]) -> None:
         """Listen on exactly these ports."""
-        for port in self._servers.keys() - wanted:
-            self._servers.pop(port).close()
-        for port in wanted - self._servers.keys():
+        for port in self.servers.keys() - wanted:
+            self.servers.pop(port).close()
+        for port in wanted - self.servers.keys():
             try:
-                self._servers[port] = await self._listen(port)
+                self.servers[port] = await self._listen(port)
             except OSError as error:  # a program that listens on this port of all addresses
                 print(f"port {port}: {error}", file=sys.stderr, flush=True)  # noqa: T201  its log
 

@@ -13,12 +13,6 @@ from kubeslurm.local.errors import LocalError
 
 SUITES = ("forky", "sid")  # sid too: a package that forky misses for a while (sssd at times) then comes from there
 CA = "/usr/local/share/build/ca.crt"
-PLACES = {
-    "debian.sources": "/etc/apt/sources.list.d/debian.sources",
-    "apt.conf": "/etc/apt/apt.conf.d/zz-build",
-    "pip.conf": "/etc/pip.conf",
-    "ca.crt": CA,
-}
 PIP_KEYS = ("index-url", "extra-index-url", "trusted-host", "timeout", "proxy", "retries")
 
 
@@ -27,14 +21,14 @@ def write(folder: Path) -> list[str]:
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)  # a package index may come with a password
     contents = {
-        "debian.sources": apt_sources(debian_mirror()),
-        "apt.conf": apt_options(_output("apt-config", "dump")),
-        "pip.conf": pip_settings(_output("python3", "-m", "pip", "config", "list"), os.environ),
-        "ca.crt": _certificates(),
+        "/etc/apt/sources.list.d/debian.sources": apt_sources(debian_mirror()),
+        "/etc/apt/apt.conf.d/zz-build": apt_options(_output("apt-config", "dump")),
+        "/etc/pip.conf": pip_settings(_output("python3", "-m", "pip", "config", "list"), os.environ),
+        CA: _certificates(),
     }
-    for name, text in contents.items():
-        (folder / name).write_text(text)
-    return [f"--volume={folder / name}:{place}:ro" for name, place in PLACES.items()]
+    for place, text in contents.items():
+        (folder / Path(place).name).write_text(text)
+    return [f"--volume={folder / Path(place).name}:{place}:ro" for place in contents]
 
 
 def debian_mirror(folder: Path = Path("/etc/apt")) -> str:

@@ -1,45 +1,11 @@
 """Dynamic volumes: a directory per claim, at the same path in every node, so that any node can mount any volume."""
 
 import json
-import shutil
-from pathlib import Path
 
 from kubeslurm.local import programs
-from kubeslurm.local.api import Api, ApiError, Mirror
 from kubeslurm.local.programs import Tree
 
 PROVISIONER = "kubeslurm.dev/local"
-VOLUMES_API = "/api/v1/persistentvolumes"
-
-
-class Volumes:
-    """Makes a volume for each claim of ours, removes it when it is released."""
-
-    def __init__(self, api: Api, directory: Path) -> None:
-        self.api = api
-        self.directory = directory
-        self.claims = Mirror(api, "/api/v1/persistentvolumeclaims")
-        self.volumes = Mirror(api, VOLUMES_API)
-
-    async def provide(self) -> None:
-        """One pass over the claims."""
-        for claim in filter(awaits_volume, list(self.claims.objects.values())):
-            volume = volume_for(claim)
-            directory = self.directory / volume["metadata"]["name"]
-            directory.mkdir(exist_ok=True)
-            directory.chmod(0o777)  # any user may write: containers of any user work without an fsGroup too
-            try:
-                await self.api.call("POST", VOLUMES_API, volume)
-            except ApiError as error:
-                if error.status != 409:
-                    raise
-
-    async def clean(self) -> None:
-        """One pass over the volumes."""
-        for volume in filter(is_released, list(self.volumes.objects.values())):
-            name = volume["metadata"]["name"]
-            shutil.rmtree(self.directory / name, ignore_errors=True)
-            await self.api.call("DELETE", f"{VOLUMES_API}/{name}")
 
 
 def awaits_volume(claim: Tree) -> bool:
