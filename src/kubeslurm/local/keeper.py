@@ -14,10 +14,10 @@ from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.programs import Tree
 from kubeslurm.local.relay import Relay
 from kubeslurm.local.state import Home, Reached, save
-from kubeslurm.local.volumes import awaits_volume, is_released, volume_for
 
 NODES, VOLUMES = "/api/v1/nodes", "/api/v1/persistentvolumes"
 FIXED_PORTS = (network.API_PORT, network.REGISTRY_PORT)
+PROVISIONER = "kubeslurm.dev/local"
 _FAKE = re.compile(r"fake-\d+")
 
 
@@ -145,6 +145,46 @@ def node_ports(services: Iterable[Tree]) -> set[int]:
     """TCP NodePorts of these Services."""
     ports = [port for service in services for port in service["spec"].get("ports", [])]
     return {port["nodePort"] for port in ports if port.get("nodePort") and port.get("protocol", "TCP") == "TCP"}
+
+
+def awaits_volume(claim: Tree) -> bool:
+    """Kubernetes names the provisioner on the claim once it is that one's turn."""
+    annotations = claim["metadata"].get("annotations", {})
+    return (
+        claim["status"].get("phase") == "Pending"
+        and annotations.get("volume.kubernetes.io/storage-provisioner") == PROVISIONER
+        and not claim["spec"].get("volumeName")
+        and "deletionTimestamp" not in claim["metadata"]
+    )
+
+
+def is_released(volume: Tree) -> bool:
+    """Ours, no longer claimed, and not to be kept."""
+    annotations = volume["metadata"].get("annotations", {})
+    return (
+        annotations.get("pv.kubernetes.io/provisioned-by") == PROVISIONER
+        and volume["status"].get("phase") == "Released"
+        and volume["spec"].get("persistentVolumeReclaimPolicy") == "Delete"
+        and "deletionTimestamp" not in volume["metadata"]
+    )
+
+
+def volume_for(claim: Tree) -> Tree:
+    """The volume that a claim asks for."""
+    metadata, spec = claim["metadata"], claim["spec"]
+    name = f"pvc-{metadata['uid']}"
+    (volume,) = programs.trees(
+        "volume.yaml",
+        name=name,
+        directory=f"{programs.VOLUMES}/{name}",
+        storage=spec["resources"]["requests"]["storage"],
+        modes=json.dumps(spec["accessModes"]),
+        storage_class=spec["storageClassName"],
+        namespace=metadata["namespace"],
+        claim=metadata["name"],
+        uid=metadata["uid"],
+    )
+    return volume
 
 
 def _name(tree: Tree) -> str:

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from kubeslurm.local.volumes import PROVISIONER, awaits_volume, is_released, volume_for
+from kubeslurm.local.keeper import PROVISIONER, awaits_volume, is_released, volume_for
 
 CLAIM: dict[str, Any] = {
     "metadata": {
