@@ -124,12 +124,8 @@ def main() -> None:
     home = Home(sys.argv[1])
     host_network = os.open("/proc/self/ns/net", os.O_RDONLY)
     os.environ["PATH"] = programs.PATH
-    os.setsid()  # what is typed at the terminal of `up` is not for us
-    kernel.unshare(kernel.NEWPID)
-    if pid := os.fork():
-        save(home.run / "init.json", InitRecord(pid, started(pid)))
-        os._exit(0)
-    Init(home, int(sys.argv[2]), host_network).run()
+    pid = kernel.fork_first(lambda: Init(home, int(sys.argv[2]), host_network).run())
+    save(home.run / "init.json", InitRecord(pid, started(pid)))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import os
 import shutil
 import socket
 import time
+from itertools import takewhile
 from pathlib import Path
 
 from kubeslurm.local import kernel, network
@@ -35,13 +36,10 @@ def check_watches(nodes: int) -> None:
     """inotify instances are few and shared by all processes of a user: take as many as needed, and give them back."""
     libc = ctypes.CDLL(None, use_errno=True)
     needed = WATCHES + WATCHES * nodes
-    taken: list[int] = []
-    try:
-        while len(taken) < needed and (fd := libc.inotify_init1(os.O_CLOEXEC)) >= 0:
-            taken.append(fd)
-    finally:
-        for fd in taken:
-            os.close(fd)
+    tries = (libc.inotify_init1(os.O_CLOEXEC) for _ in range(needed))
+    taken = list(takewhile(lambda fd: fd >= 0, tries))
+    for fd in taken:
+        os.close(fd)
     if len(taken) < needed:
         limit = Path("/proc/sys/fs/inotify/max_user_instances").read_text().strip()
         raise LocalError(
