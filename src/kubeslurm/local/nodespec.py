@@ -9,8 +9,19 @@ from kubeslurm.local.errors import LocalError
 MAX_NODES = 200
 HELP = "Nodes of another kind: NAME:count=N,label=K=V,taint=K=V:EFFECT,resource=DOMAIN/NAME=N. May be repeated."
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,38}[a-z0-9])?")
-_LABEL = re.compile(r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?")
+_LABEL = r"(?:[a-z0-9.-]{1,253}/)?[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_FIELDS = {  # what a value looks like, and how that is said
+    "count": (r"(\d+)", "count is a whole number"),
+    "label": (rf"({_LABEL})=((?:{_LABEL})?)", "it has to be KEY=VALUE"),
+    "taint": (
+        rf"({_LABEL})(?:=(.*))?:({'|'.join(_EFFECTS)})",
+        f"a taint is KEY=VALUE:EFFECT, with one of the effects {', '.join(_EFFECTS)}",
+    ),
+    "resource": (rf"(?=[^=]*/)({_LABEL})=(\d+)", "an extended resource is DOMAIN/NAME=WHOLE NUMBER"),
+}
+_NEVER = r"(?!)"
+_KNOWN = "known are count=N, label=K=V, taint=K=V:EFFECT and resource=NAME=N"
 _EXAMPLE = "Write it like 'gpu:count=2,label=tier=fast,taint=gpu=yes:NoSchedule,resource=nvidia.com/gpu=8'."
 
 
@@ -70,37 +81,17 @@ def parse(spec: str) -> tuple[int, NodeSpec]:
     resources: dict[str, str] = {}
     for item in filter(None, rest.split(",")):
         field, _, value = item.partition("=")
+        pattern, form = _FIELDS.get(field, (_NEVER, _KNOWN))
+        found = re.fullmatch(pattern, value)
+        if found is None:
+            raise LocalError(f"{item!r} in --node {spec!r} is not understood: {form}.", _EXAMPLE)
         match field:
-            case "count" if value.isdigit():
+            case "count":
                 count = int(value)
             case "label":
-                labels.update([_pair(spec, item, value)])
+                labels[found[1]] = found[2]
             case "taint":
-                taints.append(_taint(spec, item, value))
+                taints.append(Taint(found[1], found[2] or "", found[3]))
             case "resource":
-                name, amount = _pair(spec, item, value)
-                if "/" not in name or not amount.isdigit():
-                    raise _bad(spec, item, "an extended resource is DOMAIN/NAME=WHOLE NUMBER")
-                resources[name] = amount
-            case _:
-                raise _bad(spec, item, "known are count=N, label=K=V, taint=K=V:EFFECT and resource=NAME=N")
+                resources[found[1]] = found[2]
     return count, NodeSpec(prefix, 0, labels, tuple(taints), resources)
-
-
-def _pair(spec: str, item: str, text: str) -> tuple[str, str]:
-    key, sign, value = text.partition("=")
-    if not sign or not _LABEL.fullmatch(key) or (value and not _LABEL.fullmatch(value)):
-        raise _bad(spec, item, "it has to be KEY=VALUE")
-    return key, value
-
-
-def _taint(spec: str, item: str, text: str) -> Taint:
-    rest, _, effect = text.rpartition(":")
-    key, _, value = rest.partition("=")
-    if effect not in _EFFECTS or not _LABEL.fullmatch(key):
-        raise _bad(spec, item, f"a taint is KEY=VALUE:EFFECT, with one of the effects {', '.join(_EFFECTS)}")
-    return Taint(key, value, effect)
-
-
-def _bad(spec: str, item: str, why: str) -> LocalError:
-    return LocalError(f"{item!r} in --node {spec!r} is not understood: {why}.", _EXAMPLE)

@@ -44,6 +44,8 @@ def test_no_nodes_at_all_is_fine() -> None:
         ("gpu:resource=gpu=8", "DOMAIN/NAME"),
         ("gpu:resource=nvidia.com/gpu=some", "WHOLE NUMBER"),
         ("gpu:size=3", "known are count=N"),
+        ("gpu:size", "known are count=N"),
+        ("gpu:count", "a whole number"),
     ],
 )
 def test_what_is_not_understood_is_said_with_an_example(spec: str, said: str) -> None:
