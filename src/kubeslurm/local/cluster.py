@@ -221,20 +221,19 @@ class Cluster:
         state.save(self.home.run / "launch.json", Launch(spec, parts, self._drop_disks(spec)))
         (self.home.run / "bin").mkdir()
         (self.home.run / "bin/kubectl").symlink_to(parts.kubernetes)
-        reader, commit = os.pipe()
-        argv = (sys.executable, "-m", "kubeslurm.local.init", self.name, str(reader))
-        try:
-            with (self.home.logs / "init.log").open("a") as log:
-                # What makes it fail is in its log, and shown there when it does not come up.
-                subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[reader], check=False)
-            os.close(reader)
-            yield
-            os.write(commit, b"+")
-        except BaseException:
-            self._end()
-            raise
-        finally:
-            os.close(commit)
+        argv = [sys.executable, "-m", "kubeslurm.local.init", self.name]
+        with (
+            (self.home.logs / "init.log").open("a") as log,
+            subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log) as starter,
+        ):
+            try:
+                starter.wait()
+                yield
+                starter.communicate(b"+")
+            except BaseException:
+                starter.kill()
+                self._end()
+                raise
 
     def _drop_disks(self, spec: ClusterSpec) -> tuple[str, ...]:
         """Remove disks and logs of nodes that are no longer asked for, and say whose they were."""

@@ -1,5 +1,6 @@
 """The first process of a cluster: owns its namespaces, starts everything in them, takes it all along at its end."""
 
+import contextlib
 import os
 import resource
 import socket
@@ -14,25 +15,26 @@ from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.state import Home, InitRecord, Launch, log_name, replace, save, started
 from kubeslurm.local.supervisor import Component, bound, spawn, supervise
 
+COMMIT = 0  # where `up` says its word
+
 
 class Init:
     """Everything that runs once per cluster."""
 
-    def __init__(self, home: Home, commit: int, host_network: int) -> None:
+    def __init__(self, home: Home, host_network: int) -> None:
         self.home = home
         self.launch: Launch = home.launch()
-        self.commit = commit
         self.host_network = host_network
         self.layout = cgroups.detect()
         self.root = home.run / "root/root"
         self.share = _share(len(self.launch.spec.nodes))
+        self.committed = False
         self.routed = 0
         self.nodes = {spec.index: self._node(spec) for spec in self.launch.spec.nodes}
 
     def run(self) -> None:
         """Start everything and look after it for ever."""
-        os.set_blocking(self.commit, False)
-        os.set_inheritable(self.commit, False)
+        os.set_blocking(COMMIT, False)
         self._enter()
         components = [*self._control_plane(), *self.nodes.values()]
         supervise(components, partial(save, self.home.run / "status.json"), self._tick)
@@ -93,16 +95,10 @@ class Init:
 
     def _end_without_commit(self) -> None:
         """`up` says a word when all is well; when it ends before that, nothing may stay behind."""
-        if self.commit < 0:
-            return
-        try:
-            word = os.read(self.commit, 1)
-        except BlockingIOError:
-            return
-        if not word:
-            os._exit(1)
-        os.close(self.commit)
-        self.commit = -1
+        with contextlib.suppress(BlockingIOError):
+            self.committed = self.committed or os.read(COMMIT, 1) != b""
+            if not self.committed:
+                os._exit(1)
 
     def _ip(self, lines: list[str]) -> None:
         """Run `ip` of the node image; a line that fails is said in the log and does not stop the others."""
@@ -120,11 +116,11 @@ def _share(nodes: int) -> programs.Share:
 
 
 def main() -> None:
-    """Runs detached: `python -m kubeslurm.local.init NAME COMMIT_FD`."""
+    """Runs detached: `python -m kubeslurm.local.init NAME`, with a pipe from `up` as its input."""
     home = Home(sys.argv[1])
     host_network = os.open("/proc/self/ns/net", os.O_RDONLY)
     os.environ["PATH"] = programs.PATH
-    pid = kernel.fork_first(lambda: Init(home, int(sys.argv[2]), host_network).run())
+    pid = kernel.fork_first(lambda: Init(home, host_network).run())
     save(home.run / "init.json", InitRecord(pid, started(pid)))
 
 
