@@ -8,6 +8,8 @@ import shutil
 import sys
 from collections.abc import Awaitable, Callable, Iterable
 
+import msgspec
+
 from kubeslurm.local import network, programs
 from kubeslurm.local.api import MERGE, Api, ApiError, Mirror
 from kubeslurm.local.nodespec import NodeSpec
@@ -128,8 +130,7 @@ def node_patch(spec: NodeSpec, node: Tree) -> Tree:
     present = node["spec"].get("taints", [])
     seen = {(taint["key"], taint["effect"]) for taint in present}
     if absent := [taint for taint in spec.taints if (taint.key, taint.effect) not in seen]:
-        added = [{"key": taint.key, "value": taint.value, "effect": taint.effect} for taint in absent]
-        patch["spec"] = {"taints": present + added}
+        patch["spec"] = {"taints": present + msgspec.to_builtins(absent)}
     return patch
 
 

@@ -28,9 +28,6 @@ def assemble(scratch: Path, image: Path, kubernetes: Path) -> Path:
     kernel.bind(kubernetes, root / "usr/local/bin/kubernetes")
     for part in PARTS:
         (root / "usr/local/bin" / part).symlink_to("kubernetes")
-    for name, mode in (("proc", 0o555), ("sys", 0o555), ("dev", 0o755), ("run", 0o755), ("tmp", 0o1777)):
-        (root / name).mkdir(exist_ok=True)
-        (root / name).chmod(mode)
     kernel.mount("proc", root / "proc", "proc")
     kernel.mount("sysfs", root / "sys", "sysfs")
     kernel.mount("tmpfs", root / "run", "tmpfs", options="mode=755")
