@@ -14,6 +14,7 @@ from lightkube.config.client_adapter import BearerTokenFileAuth, ExecAuth
 from lightkube.config.models import UserExec
 
 from kubeslurm.kube.wire import Request, Wire, WireError
+from tests.support.follow import eventually
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 WATCH = Request(verb="watch", kind="Pod", path="/pods")
@@ -182,6 +183,42 @@ async def test_a_stream_comes_as_it_is_sent_and_its_silence_is_an_error() -> Non
         with pytest.raises(WireError, match="Timeout"):
             await follow(wire, found, silence=0.2)
     assert b"".join(found) == b"one\n"
+
+
+async def test_the_system_gathers_the_pieces_of_a_busy_stream_and_lets_go_when_it_is_quiet() -> None:
+    peers: list[tuple[str, int]] = []
+    seen = asyncio.Event()
+
+    async def handler(request: web.BaseRequest) -> web.StreamResponse:
+        assert request.transport is not None
+        peers.append(request.transport.get_extra_info("peername"))
+        response = web.StreamResponse()
+        await response.prepare(request)
+        while not seen.is_set():
+            await response.write(b"one\n")
+            await asyncio.sleep(0.001)
+        await response.write(b"last\n")
+        await asyncio.Event().wait()
+        return response
+
+    found: list[bytes] = []
+    async with line(handler) as wire:
+        following = asyncio.create_task(follow(wire, found))
+        await eventually(lambda: found, "the first piece")
+        ours = socket_at(peers[0])
+        await eventually(lambda: threshold(ours) > 1, "a busy stream is gathered")
+        seen.set()
+        await eventually(lambda: found[-1].endswith(b"last\n"), "the last piece")
+        await eventually(lambda: threshold(ours) == 1, "a quiet stream is not")
+        ours.close()
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+    assert set(b"".join(found).split()) == {b"one", b"last"}
+
+
+def threshold(sock: socket.socket) -> int:
+    """How many bytes have to be there before the system calls the socket readable."""
+    return sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT)
 
 
 async def test_a_stream_that_breaks_off_is_an_error() -> None:

@@ -17,6 +17,7 @@ import msgspec
 from lightkube.core.exceptions import ConfigError
 
 from kubeslurm.engine.http import unrepeated
+from kubeslurm.kube.gathering import gathered
 
 AGENT = "kubeslurm"
 BUFFER = 1 << 18  # what one read of the loop brings; with four times as much a watch's bytes cost a fifth more CPU
@@ -70,7 +71,19 @@ class Response:
         self.status = found.status
         self.headers = found.headers
         self.read = found.read
-        self.blocks = found.content.iter_any
+        self._found = found
+
+    def blocks(self) -> AsyncIterator[bytes]:
+        blocks, connection = self._found.content.iter_any(), self._found.connection
+        if connection is None or connection.transport is None:  # all of it has come already
+            return blocks
+        sock = connection.transport.get_extra_info("socket")
+
+        def wake_at(size: int) -> None:
+            with suppress(OSError):  # closed meanwhile
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+
+        return gathered(blocks, wake_at)
 
 
 class Wire:
