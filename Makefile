@@ -89,9 +89,10 @@ $(READY): requirements-dev.lock pyproject.toml
 venv-package:
 	@$(call INSTALL,python3-venv)
 
-# What only the tests call; `kubeslurm up` installs for itself what a cluster needs.
-test-tools:
-	@command -v shellcheck > /dev/null && command -v ssh > /dev/null || { $(call INSTALL,shellcheck openssh-client); }
+# What only the tests call, and what their clusters need: made here, where its progress is seen.
+test-tools: $(READY)
+	@command -v shellcheck > /dev/null || { $(call INSTALL,shellcheck); }
+	@$(BIN)/python -m tests.support.machine
 
 INSTALL = if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	  echo "install $(1) ..."; \
