@@ -1,0 +1,76 @@
+"""Objects whose children the API server does not take: each says so, and asks again once a minute."""
+
+import base64
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.reconcile.refusal import PAUSE
+from tests.support.controlplane import KEY
+from tests.support.people import People
+
+pytestmark = pytest.mark.looptime
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[People]:
+    made = People()
+    await made.start()
+    await made.make_keys()
+    for name, key, text in (("sssd", "sssd.conf", b"[sssd]"), ("database", "password", b"right")):
+        await made.plain("Secret", name, "secrets", data={key: base64.b64encode(text).decode()})
+    await made.make_controller()
+    yield made
+    await made.stop()
+
+
+def is_told(world: People, plural: str, name: str, result: Requeue | None) -> bool:
+    condition = world.condition("Degraded", plural, name)
+    assert result is not None
+    return (condition["status"], condition["reason"], result.after) == ("True", "Refused", PAUSE)
+
+
+async def test_a_refused_slurmdbd_is_told(world: People) -> None:
+    await world.make_accounting()
+    world.server.refused = "statefulsets"
+    assert is_told(world, "accountings", "a", await world.pass_accounting())
+    world.server.refused = ""
+    await world.pass_accounting()
+    assert world.find("statefulsets", "a-accounting") is not None
+
+
+async def test_refused_login_pods_are_told(world: People) -> None:
+    await world.make_loginset()
+    world.server.refused = "deployments"
+    assert is_told(world, "loginsets", "l", await world.pass_login())
+    world.server.refused = ""
+    await world.pass_login()
+    assert world.find("deployments", "l") is not None
+
+
+async def test_a_refused_slurmrestd_is_told(world: People) -> None:
+    await world.turn()
+    await world.end_trial()
+    await world.turn()
+    key = KEY._replace(name="r")
+    await world.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}, "slurmrestd": {"image": "r:1"}})
+    world.server.refused = "deployments"
+    assert is_told(world, "restapis", "r", await world.restapi.reconcile(key))
+    world.server.refused = ""
+    await world.restapi.reconcile(key)
+    assert world.find("deployments", "r-restapi") is not None
+
+
+async def test_a_refused_secret_of_a_token_is_told(world: People) -> None:
+    spec = {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}, "username": "ann"}
+    await world.make("Token", "t", "tokens", spec=spec)
+    world.server.refused = "secrets"
+    result = await world.token.reconcile(Key("ns", "t"))
+    assert result is not None
+    assert result.after == PAUSE
+    assert "the API server refuses" in world.condition("Ready", "tokens", "t")["message"]
+    world.server.refused = ""
+    await world.token.reconcile(Key("ns", "t"))
+    assert world.find("secrets", "t-jwt-ann") is not None
