@@ -1,15 +1,19 @@
 """What service accounts asked of an API server, by its own record."""
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 
 import msgspec
 
 from kubeslurm.local.cluster import Cluster
 
+POD = "authentication.kubernetes.io/pod-uid"
+
 
 class User(msgspec.Struct, frozen=True):
     username: str
+    extra: dict[str, list[str]] = {}
 
 
 class Target(msgspec.Struct, frozen=True):
@@ -24,13 +28,27 @@ class Answer(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class Asked(msgspec.Struct, frozen=True):
+class Line(msgspec.Struct, frozen=True):
     """One line of the audit log."""
 
     verb: str
     user: User
+    requestReceivedTimestamp: datetime
     objectRef: Target = Target()
     responseStatus: Answer = Answer()
+
+    @property
+    def pod(self) -> str:
+        return "".join(self.user.extra.get(POD, ()))
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What was asked by whom, however often, and the answer."""
+
+    verb: str
+    username: str
+    objectRef: Target
+    responseStatus: Answer
 
     @property
     def verbs(self) -> tuple[str, ...]:
@@ -45,11 +63,25 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def read(parts: Iterable[Path], *accounts: str) -> set[Asked]:
-    """All requests of these service accounts; a watch is on record once it has ended."""
-    decode = msgspec.json.Decoder(Asked).decode
+    """All requests of these service accounts; a watch is on record once it has ended.
+
+    When the operator is uninstalled, its pods outlive their rights: what a pod was refused after the last time that it
+    was granted anything says nothing about the rights that it needs.
+    """
+    decode = msgspec.json.Decoder(Line).decode
     # What comes after the last end of a line is still being written.
-    lines = (line for part in parts for line in part.read_bytes().split(b"\n")[:-1])
-    return {each for each in map(decode, lines) if each.user.username in accounts}
+    every = (decode(line) for part in parts for line in part.read_bytes().split(b"\n")[:-1])
+    lines = sorted((each for each in every if each.user.username in accounts), key=_moment)
+    granted = {line.pod: _moment(line) for line in lines if line.responseStatus.code < 400}
+    return {
+        Asked(line.verb, line.user.username, line.objectRef, line.responseStatus)
+        for line in lines
+        if line.responseStatus.code != 403 or _moment(line) <= granted.get(line.pod, _moment(line))
+    }
+
+
+def _moment(line: Line) -> datetime:
+    return line.requestReceivedTimestamp
 
 
 def parts_of(cluster: Cluster) -> list[Path]:

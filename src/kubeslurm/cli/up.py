@@ -13,7 +13,7 @@ from rich.console import Console
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli import releases
-from kubeslurm.cli.product import FirstJob, Product
+from kubeslurm.cli.product import FirstJob, Product, save_jobs
 from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
 from kubeslurm.local.errors import LocalError, told
 from kubeslurm.local.progress import Progress
@@ -67,7 +67,10 @@ def down(
     """Take Slurm away again. Volumes stay unless --purge is given."""
     with told():
         if context is None:
-            stopped = Cluster(name).down(purge=purge)
+            cluster = Cluster(name)
+            if cluster.running and not purge:
+                save_jobs(cluster)
+            stopped = cluster.down(purge=purge)
             out.print(f"The cluster {name!r} is down." if stopped else f"The cluster {name!r} was not running.")
             return
         _ask(f"Remove Slurm and its operator from the cluster of context {context!r}?", yes)
