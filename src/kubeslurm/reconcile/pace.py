@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from kubeslurm.engine.key import Key
 
-SHARE = 250.0  # looking at a set, a seventh of a pass, is followed by a rest of that many times the CPU it took
+SHARE = 40.0  # looking at a set, a seventh of a pass, is followed by a rest of that many times the CPU it took
 SHORTEST = 0.3  # less than that is the queue's business
 LONGEST = 2.0
 
