@@ -23,7 +23,7 @@ async def gathered(pieces: AsyncIterable[bytes], wake_at: Callable[[int], None])
         busy = waited < max(1.5 * pause, FIRST)
         yield piece
         pause = min(max(2 * pause, FIRST), LONGEST) if busy else 0.0
-        if busy:
+        if busy and len(piece) < PLENTY:
             if release is not None:
                 release.cancel()
             wake_at(PLENTY)

@@ -13,15 +13,16 @@ pytestmark = pytest.mark.looptime
 class Stream:
     """Pieces that come after the given pauses, and what was asked of the system meanwhile."""
 
-    def __init__(self, *pauses: float) -> None:
+    def __init__(self, *pauses: float, size: int = 5) -> None:
         self.pauses = pauses
+        self.size = size
         self.asked: list[tuple[float, int]] = []
         self.came: list[float] = []
 
     async def pieces(self) -> AsyncIterator[bytes]:
         for pause in self.pauses:
             await asyncio.sleep(pause)
-            yield b"piece"
+            yield bytes(self.size)
 
     def wake_at(self, size: int) -> None:
         self.asked.append((self.now, size))
@@ -57,6 +58,12 @@ async def test_the_longer_a_stream_is_busy_the_longer_its_pieces_are_gathered_up
     assert begun == stream.came[1:]
     pauses = [round(end - begin, 6) for begin, end in zip(begun, ended, strict=True)]
     assert pauses == [FIRST, 2 * FIRST, LONGEST, LONGEST, LONGEST]
+
+
+async def test_a_stream_that_brings_plenty_each_time_is_left_alone() -> None:
+    stream = Stream(1, 0.002, 0.002, size=PLENTY)
+    await stream.follow()
+    assert stream.asked == []
 
 
 async def test_a_stream_that_was_quiet_for_a_while_begins_anew() -> None:
