@@ -101,6 +101,11 @@ def lines_work(cluster: Cluster, said: str, before: Set[str] = frozenset()) -> S
     return wait_for("the record of another job", lambda: found if (found := job_ids(look())) > before else None)
 
 
+def submitted(cluster: Cluster, said: str) -> int:
+    """Pastes the line that submits a job; the number of that job."""
+    return int(pasted(cluster, said, r"sbatch .*$").removeprefix("Submitted batch job "))
+
+
 def workers(cluster: Cluster) -> int:
     pods = ("get", "pods", "--namespace=slurm", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
     return len(cluster.kubectl(*pods).split())
@@ -110,7 +115,7 @@ def test_up_ends_with_lines_that_work_when_pasted(own: Cluster) -> None:
     said = up(own, "--name", NAME, "--nodes", "2")
     assert "Slurm is up after" in said
     lines_work(own, said)
-    assert "Submitted batch job" in pasted(own, said, r"sbatch .*$")
+    assert submitted(own, said)
     assert "slurm-worker-worker" in pasted(own, said, r"get slurm$")
     assert "scaled" in pasted(own, said, r"scale nodeset/\S+ --replicas=3$")
     wait_for("a third worker", lambda: workers(own) == 3)
@@ -125,9 +130,14 @@ def test_a_second_up_changes_nothing_and_says_so(own: Cluster) -> None:
 
 
 def test_history_outlives_down_and_up(own: Cluster) -> None:
-    before = lines_work(own, up(own, "--name", NAME))
+    said = up(own, "--name", NAME)
+    before = lines_work(own, said)
+    last = submitted(own, said)
     assert "is down" in kubeslurm("down", "--name", NAME, cluster=own).stdout
-    lines_work(own, up(own, "--name", NAME), before)
+    said = up(own, "--name", NAME)
+    lines_work(own, said, before)
+    # The first job of `up` came between: had the last one before `down` been lost, its number would be used again.
+    assert submitted(own, said) > last + 1
 
 
 def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Cluster, foreign: list[str]) -> None:

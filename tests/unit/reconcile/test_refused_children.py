@@ -36,18 +36,22 @@ async def test_a_refused_slurmdbd_is_told(world: People) -> None:
     await world.make_accounting()
     world.server.refused = "statefulsets"
     assert is_told(world, "accountings", "a", await world.pass_accounting())
-    world.server.refused = ""
-    await world.pass_accounting()
-    assert world.find("statefulsets", "a-accounting") is not None
 
 
 async def test_refused_login_pods_are_told(world: People) -> None:
     await world.make_loginset()
     world.server.refused = "deployments"
     assert is_told(world, "loginsets", "l", await world.pass_login())
+
+
+async def test_what_is_refused_no_longer_is_made(world: People) -> None:
+    await world.make_accounting()
+    world.server.refused = "statefulsets"
+    await world.pass_accounting()
     world.server.refused = ""
-    await world.pass_login()
-    assert world.find("deployments", "l") is not None
+    await world.pass_accounting()
+    assert world.find("statefulsets", "a-accounting") is not None
+    assert world.condition("Degraded", "accountings", "a")["status"] == "False"
 
 
 async def test_a_refused_slurmrestd_is_told(world: People) -> None:
@@ -58,9 +62,6 @@ async def test_a_refused_slurmrestd_is_told(world: People) -> None:
     await world.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}, "slurmrestd": {"image": "r:1"}})
     world.server.refused = "deployments"
     assert is_told(world, "restapis", "r", await world.restapi.reconcile(key))
-    world.server.refused = ""
-    await world.restapi.reconcile(key)
-    assert world.find("deployments", "r-restapi") is not None
 
 
 async def test_a_refused_secret_of_a_token_is_told(world: People) -> None:
@@ -71,6 +72,3 @@ async def test_a_refused_secret_of_a_token_is_told(world: People) -> None:
     assert result is not None
     assert result.after == PAUSE
     assert "the API server refuses" in world.condition("Ready", "tokens", "t")["message"]
-    world.server.refused = ""
-    await world.token.reconcile(Key("ns", "t"))
-    assert world.find("secrets", "t-jwt-ann") is not None
