@@ -20,6 +20,7 @@ from kubeslurm.local.state import Home, Reached, save
 NODES, VOLUMES = "/api/v1/nodes", "/api/v1/persistentvolumes"
 FIXED_PORTS = (network.API_PORT, network.REGISTRY_PORT)
 PROVISIONER = "kubeslurm.dev/local"
+NOT_READY = "node.kubernetes.io/not-ready"
 _FAKE = re.compile(r"fake-\d+")
 
 
@@ -38,6 +39,7 @@ class Keeper:
         self.services = Mirror(self.api, "/api/v1/services")
         self.claims = Mirror(self.api, "/api/v1/persistentvolumeclaims")
         self.volumes = Mirror(self.api, VOLUMES)
+        self.reached: Reached | None = None
 
     async def run(self) -> None:
         await self.open_ports()
@@ -87,8 +89,10 @@ class Keeper:
                     await self.api.call("PATCH", f"{NODES}/{name}/status", patch, MERGE)
                 ready += [name] if _is_ready(tree, since=self.launched) else []
             elif _FAKE.fullmatch(name):
-                fake += _is_ready(tree, since=0)
-        save(self.home.run / "reached.json", Reached(sorted(ready), fake))
+                fake += takes_pods(tree)
+        if (reached := Reached(sorted(ready), fake)) != self.reached:  # a thousand nodes change all the time
+            self.reached = reached
+            save(self.home.run / "reached.json", reached)
 
     async def open_ports(self) -> None:
         """The apiserver, the registry, and every NodePort."""
@@ -140,6 +144,13 @@ def resource_patch(spec: NodeSpec, node: Tree) -> Tree:
     if all(spec.resources.items() <= part.items() for part in shown):
         return {}
     return {"status": {"capacity": spec.resources, "allocatable": spec.resources}}
+
+
+def takes_pods(node: Tree) -> bool:
+    """Ready, and no longer tainted: Kubernetes takes the taint of a new node away in its own time."""
+    tainted = any(taint["key"] == NOT_READY for taint in node["spec"].get("taints", []))
+    conditions = node["status"].get("conditions", [])
+    return not tainted and any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def node_ports(services: Iterable[Tree]) -> set[int]:

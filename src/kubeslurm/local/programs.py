@@ -64,7 +64,7 @@ def control_plane_files(pki: Path) -> dict[str, str]:
     """Contents of the run directory, by name."""
     users = ("keeper", "controller-manager", "scheduler", "coredns")
     configs = {f"{user}.kubeconfig": kubeconfig(pki, user, network.API_URL) for user in users}
-    return configs | {name: fill(name) for name in ("Corefile", "registry.yaml", "audit.yaml")}
+    return configs | {name: fill(name) for name in ("Corefile", "registry.yaml", "audit.yaml", "kwok.yaml")}
 
 
 def kubeconfig(pki: Path, user: str, server: str, cluster: str = "local") -> str:

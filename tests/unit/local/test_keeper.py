@@ -4,7 +4,7 @@ import pytest
 
 from kubeslurm.local import programs
 from kubeslurm.local.api import path_of
-from kubeslurm.local.keeper import node_patch, node_ports, resource_patch
+from kubeslurm.local.keeper import NOT_READY, node_patch, node_ports, resource_patch, takes_pods
 from kubeslurm.local.nodespec import NodeSpec, Taint
 
 SPEC = NodeSpec("gpu-1", 1, {"tier": "fast"}, (Taint("gpu", "yes", "NoSchedule"),), {"nvidia.com/gpu": "8"})
@@ -60,3 +60,19 @@ def test_only_tcp_node_ports_are_opened() -> None:
         {"spec": {}},
     ]
     assert node_ports(services) == {30080}
+
+
+@pytest.mark.parametrize(
+    ("ready", "taint", "takes"),
+    [("True", "kwok.x-k8s.io/node", True), ("True", NOT_READY, False), ("False", "kwok.x-k8s.io/node", False)],
+)
+def test_a_new_node_counts_once_pods_can_be_placed_there(ready: str, taint: str, takes: bool) -> None:
+    node = {
+        "spec": {"taints": [{"key": taint, "effect": "NoSchedule"}]},
+        "status": {"conditions": [{"type": "Ready", "status": ready}]},
+    }
+    assert takes_pods(node) is takes
+
+
+def test_a_node_that_has_said_nothing_takes_no_pods() -> None:
+    assert not takes_pods({"spec": {}, "status": {}})
