@@ -29,6 +29,20 @@ def changes(workers: Iterable[Worker], holds: Mapping[str, Hold], suspects: Coll
     return found
 
 
+def of_cordoned(
+    made: Mapping[str, NodeUpdate], workers: Iterable[Worker], holds: Mapping[str, Hold]
+) -> dict[str, NodeUpdate]:
+    """Those changes that drain a worker for no cause but its Kubernetes node's."""
+    return {
+        worker.slurm_name: update
+        for worker in workers
+        if (held := holds.get(worker.name)) is not None
+        and held.cause == drain.NODE
+        and (update := made.get(worker.slurm_name)) is not None
+        and update.state
+    }
+
+
 def renewed(
     made: Mapping[str, NodeUpdate],
     workers: Iterable[Worker],
@@ -85,11 +99,17 @@ def _placement(worker: Worker) -> NodeUpdate | None:
     parts = [NodeUpdate(topology_str=topology) if topology and topology != node.topology else None]
     wanted = _features(annotations.get(names.FEATURES_SPEC, ""))
     for field, current in (("features", node.features), ("features_act", node.active_features)):
-        kept = tuple(each for each in current if not each.startswith(names.FEATURE_PREFIX))
-        have = tuple(sorted(each for each in current if each.startswith(names.FEATURE_PREFIX)))
+        kept, have = _sorted_out(current)
         if have != wanted:
             parts.append(msgspec.structs.replace(NodeUpdate(), **{field: (*kept, *wanted)}))
     return merged(parts)
+
+
+@lru_cache
+def _sorted_out(features: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Features of a Slurm node: those that others gave it, and those of its Kubernetes node."""
+    ours = tuple(sorted(each for each in features if each.startswith(names.FEATURE_PREFIX)))
+    return tuple(each for each in features if each not in ours), ours
 
 
 @lru_cache

@@ -1,5 +1,6 @@
 """Keeps the pods and the Slurm nodes of a NodeSet as declared, and never at the expense of a running job."""
 
+import asyncio
 from collections.abc import Collection, Iterable
 
 from kubeslurm.api import views
@@ -86,7 +87,10 @@ class NodeSetReconciler:
         errors: tuple[str, ...] = ()
         if controller is not None and not nodeset.deleting:
             errors += await self.pods.prepare(nodeset, self.siblings(nodeset), view)
-        errors += await self.pods.mark(nodeset, view, plan)
+        drained, marked = await asyncio.gather(
+            self.pods.drain_cordoned(view, plan), self.pods.mark(nodeset, view, plan)
+        )
+        errors += drained + marked
         errors += await self.pods.tell_slurm(nodeset, view, plan)
         outcome = await self.pods.remove(nodeset, view, plan)
         if controller is not None:
@@ -95,6 +99,7 @@ class NodeSetReconciler:
 
     async def release(self, nodeset: NodeSet) -> Requeue | None:
         """Lets the deletion of the NodeSet go on."""
+        self.pods.forget(nodeset)
         await self.kube.remove_finalizer(NODESET, nodeset, names.FINALIZER)
         return None
 

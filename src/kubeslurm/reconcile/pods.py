@@ -89,6 +89,12 @@ class Pods:
             resting=frozenset(name for (owner, name), rest in self._rests.items() if owner == uid and rest.until > now),
         )
 
+    def forget(self, nodeset: NodeSet) -> None:
+        """Drops what was remembered about a NodeSet that is over."""
+        uid = nodeset.metadata.uid
+        self._refusals.forget(uid)
+        self._rests = {place: rest for place, rest in self._rests.items() if place[0] != uid}
+
     async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> tuple[str, ...]:
         """Writes what pods need before they can start, and the history of their template."""
         wanted = workers_shared.objects(tuple(siblings) or (nodeset,), nodeset.spec.controllerRef.name)
@@ -110,7 +116,7 @@ class Pods:
             await self._kube.delete(CONTROLLER_REVISION, Key(nodeset.namespace, name))
 
     async def mark(self, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
-        """Writes to each pod what changed, in one patch; why it is drained is on record before Slurm hears of it."""
+        """Writes to each pod what changed, in one patch; why it has to go is on record before Slurm hears of it."""
         shown = report.View(
             nodeset=nodeset, now=view.seen.now, known=view.seen.known, deadlines=await self._deadlines(view)
         )
@@ -129,6 +135,14 @@ class Pods:
                 return
 
         return await crowd.each(patches, write)
+
+    async def drain_cordoned(self, view: View, plan: Plan) -> tuple[str, ...]:
+        """Drains workers of cordoned nodes without waiting for marks: why they are drained is on record there."""
+        slurm = view.slurm
+        if slurm is None or not view.seen.known:
+            return ()
+        cordoned = sync.of_cordoned(plan.changes, view.seen.workers, plan.holds)
+        return await self._nodes.update(slurm, cordoned)
 
     async def tell_slurm(self, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
         """Drains, resumes, fences, and forgets nodes whose pod is gone."""

@@ -1,6 +1,7 @@
 """What a worker pod shows of its Slurm node: conditions, labels and annotations, in one patch."""
 
 from datetime import datetime
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
@@ -11,7 +12,6 @@ from kubeslurm.build import names
 from kubeslurm.decide import drain
 from kubeslurm.decide.drain import Hold
 from kubeslurm.decide.facts import ALSO_USER, STATE_PREFIX, Worker
-from kubeslurm.slurm.models import Node
 
 BASE_STATES = ("ALLOCATED", "DOWN", "ERROR", "FUTURE", "IDLE", "MIXED", "UNKNOWN")
 FLAGS = {
@@ -38,11 +38,12 @@ class View(msgspec.Struct, frozen=True):
     deadlines: dict[str, str] | None = None  # Slurm node -> when its last job ends; None when nobody knows
 
 
-def states(node: Node) -> list[str]:
-    """The condition types that describe a node: its base state, then its flags."""
-    base = next((each for each in BASE_STATES if each in node.state), "")
-    found = [STATE_PREFIX + base.capitalize()] if base else []
-    return found + [STATE_PREFIX + word for flag, word in FLAGS.items() if flag in node.state]
+@lru_cache
+def states(told: tuple[str, ...]) -> tuple[str, ...]:
+    """The condition types that describe a node's state: its base, then its flags."""
+    base = next((each for each in BASE_STATES if each in told), "")
+    found = (STATE_PREFIX + base.capitalize(),) if base else ()
+    return found + tuple(STATE_PREFIX + word for flag, word in FLAGS.items() if flag in told)
 
 
 def patch(worker: Worker, held: Hold | None, view: View) -> Tree | None:
@@ -64,7 +65,7 @@ def patch(worker: Worker, held: Hold | None, view: View) -> Tree | None:
 
 def _conditions(worker: Worker, view: View) -> list[Tree]:
     node = worker.node
-    wanted = states(node) if node is not None else []
+    wanted = states(node.state) if node is not None else ()
     have = {each.type: each for each in worker.pod.status.conditions if each.type.startswith(STATE_PREFIX)}
     reason = node.reason if node is not None else ""
     changed: list[Tree] = [

@@ -1,9 +1,9 @@
 """What Slurm is told about its nodes, and in how many calls."""
 
 from kubeslurm.build import names
-from kubeslurm.decide.drain import Hold
+from kubeslurm.decide.drain import NODE, USER, Hold
 from kubeslurm.decide.facts import PodInfo, Worker
-from kubeslurm.decide.sync import changes, grouped, renewed
+from kubeslurm.decide.sync import changes, grouped, of_cordoned, renewed
 from kubeslurm.slurm.models import Node, NodeUpdate
 from tests.support.workers import host, slurmd, worker
 
@@ -33,6 +33,13 @@ def test_state_and_comment_go_in_one_call() -> None:
     fresh = worker(1, slurm={"comment": ""})
     found = changes([fresh], {"gpu-1": Hold("node", "slurm-operator: x")}, ())
     assert found == {"gpu-1": NodeUpdate(state=("DRAIN",), reason="slurm-operator: x", comment=fresh.info)}
+
+
+def test_only_drains_for_a_kubernetes_node_need_no_mark_on_the_pod_first() -> None:
+    workers = [worker(number) for number in range(4)]
+    made = {name: NodeUpdate.drain("x") for name in ("gpu-0", "gpu-1", "gpu-3")} | {"gpu-2": NodeUpdate(comment="x")}
+    holds = {"gpu-0": Hold(NODE, "x"), "gpu-1": Hold(USER, "x"), "gpu-2": Hold(NODE, "x")}
+    assert of_cordoned(made, workers, holds) == {"gpu-0": made["gpu-0"]}
 
 
 def test_topology_is_written_only_on_difference_and_never_empty() -> None:

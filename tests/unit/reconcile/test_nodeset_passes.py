@@ -1,10 +1,11 @@
 """What one pass over a NodeSet leaves to the next: failures, records, and what has changed meanwhile."""
 
+import asyncio
 from typing import Any
 
 import pytest
 
-from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, SECRET, Kind
+from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, POD, SECRET, Kind
 from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.slurm_nodes import READ_BACK, SlurmNodes
 from kubeslurm.slurm.errors import Refused
@@ -16,6 +17,29 @@ async def test_a_pass_that_rests_forgives_no_failure(world: World) -> None:
     found = await world.reconciler.reconcile(SET)
     assert found is not None
     assert not found.forgives
+
+
+async def test_slurm_hears_of_a_cordon_while_pods_are_still_being_marked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = asyncio.Event()
+    update_nodes, patch = world.slurm.update_nodes, world.kube.patch
+
+    async def update(*given: Any) -> None:
+        await update_nodes(*given)
+        told.set()
+
+    async def patch_late(kind: Kind[Any], *given: Any, **how: Any) -> Any:
+        if kind is POD:
+            await told.wait()
+        return await patch(kind, *given, **how)
+
+    monkeypatch.setattr(world.slurm, "update_nodes", update)
+    monkeypatch.setattr(world.kube, "patch", patch_late)
+    world.cordon("host-0")
+    async with asyncio.timeout(60):
+        await world.reconciler.reconcile(SET)
+    assert [name for name, node in world.slurm.records.items() if node.drain] == ["gpu-0"]
 
 
 async def test_records_that_are_gone_in_spite_of_a_refusal_are_forgotten(

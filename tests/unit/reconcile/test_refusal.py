@@ -73,6 +73,17 @@ async def test_a_worker_lost_under_a_quota_is_replaced_at_once(world: World) -> 
     assert world.pod_names() == ["gpu-0", "gpu-1"]
 
 
+async def test_what_is_known_of_a_nodeset_ends_with_it(world: World) -> None:
+    Choosy(world)
+    world.nodeset(replicas=2, slurmd={})
+    await world.turn()
+    refusals = world.reconciler.pods._refusals
+    assert refusals._known
+    world.delete_nodeset()
+    await world.turn(3)
+    assert not refusals._known
+
+
 def test_the_pause_grows_while_nothing_changes_and_begins_anew_with_a_change() -> None:
     now = 0.0
     memory = Memory(lambda: now)
