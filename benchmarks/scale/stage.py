@@ -16,6 +16,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.connection import Connection, connect
+from kubeslurm.reconcile import crowd
 
 TICK = 0.1
 TURN = 0.5  # seconds between two looks for workers that have to register
@@ -95,8 +96,8 @@ class Stage:
             told[host] = time.monotonic()
             await self._kube.patch(NODE, Key("", host), {"spec": {"unschedulable": cordoned or None}})
 
-        for some in _batches(list(hosts), 8):
-            await asyncio.gather(*(tell(host) for host in some))
+        troubles = await crowd.each(hosts, tell)
+        assert not troubles, troubles[0]
         return told
 
     async def first_seen(self, wanted: Collection[str], seen: Callable[[], Iterable[str]]) -> dict[str, float]:
@@ -143,7 +144,3 @@ class Stage:
         known = self.slurm.states()
         if missing := [name for name in wanted if name not in known]:
             self.slurm.register(missing)
-
-
-def _batches(items: list[str], size: int) -> Iterable[list[str]]:
-    return (items[start : start + size] for start in range(0, len(items), size))
