@@ -1,6 +1,10 @@
 """One cluster of three nodes for most tests, in a state directory of the test run's own."""
 
+import json
+import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,18 +14,21 @@ from kubeslurm.local import images, nodespec
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
-from tests.local.support import Namespace
+from tests.local.support import Namespace, eventually
 
 GPU = "gpu:count=1,label=tier=fast,taint=gpu=yes:NoSchedule,resource=nvidia.com/gpu=8"
 
 
 @pytest.fixture(scope="session")
-def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Clusters of the tests are kept apart from those of whoever runs them."""
-    home = tmp_path_factory.mktemp("state")
+def state_home() -> Iterator[Path]:
+    """Clusters of the tests are kept apart from those of whoever runs them, and found again by the next run."""
+    home = Path(tempfile.gettempdir(), f"kubeslurm-{os.environ.get('KUBESLURM_E2E', 'tests')}-{os.getuid()}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(home))
+        for name in ("shared", "small"):  # what a run that was killed left behind takes memory and inotify instances
+            Cluster(name).down(purge=True)
         yield home
+        shutil.rmtree(home, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +48,8 @@ def cluster(state_home: Path) -> Iterator[Cluster]:
 def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Namespace]:
     """A namespace named after the test."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:60].strip("-")
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=180s")
+    tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    eventually(lambda: cluster.kubectl("apply", "-f", "-", stdin=json.dumps(tree)), "a namespace")
+    cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=300s")
     yield Namespace(cluster, name)
     cluster.kubectl("delete", "namespace", name, "--wait=false")

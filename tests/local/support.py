@@ -1,5 +1,6 @@
 """What tests of the local cluster share: waiting with a deadline, pods in few words, a look at the whole machine."""
 
+import contextlib
 import json
 import os
 import re
@@ -10,19 +11,25 @@ from typing import Any, TypeVar
 
 from kubeslurm.local import cgroups, state
 from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.errors import LocalError
 
 T = TypeVar("T")
 Tree = dict[str, Any]
 BOX = "localhost/testbox:1"
 
 
-def eventually(look: Callable[[], T | None], what: str, *, timeout: float = 180.0) -> T:
-    """The first truthy answer of `look`."""
+def eventually(look: Callable[[], T | None], what: str, *, timeout: float = 300.0) -> T:
+    """The first truthy answer of `look`; a command that fails is asked again."""
     deadline = time.monotonic() + timeout
-    while not (found := look()):
-        assert time.monotonic() < deadline, f"not seen within {timeout:.0f} s: {what}"
+    complaint = ""
+    while True:
+        try:
+            if found := look():
+                return found
+        except LocalError as error:
+            complaint = f" ({error})"
+        assert time.monotonic() < deadline, f"not seen within {timeout:.0f} s: {what}{complaint}"
         time.sleep(0.1)
-    return found
 
 
 class Namespace:
@@ -43,7 +50,7 @@ class Namespace:
         tree: Tree = json.loads(self.kubectl("get", *args, "-o", "json"))
         return tree
 
-    def wait(self, what: str, condition: str, timeout: str = "180s") -> None:
+    def wait(self, what: str, condition: str, timeout: str = "300s") -> None:
         self.kubectl("wait", f"--for={condition}", what, f"--timeout={timeout}")
 
     def sh(self, pod: str, script: str) -> str:
@@ -78,7 +85,7 @@ def service(name: str, **spec: Any) -> Tree:
 def web(name: str, *, node: str = "") -> Tree:
     """A pod that answers HTTP on port 8080 with its own name, as soon as it is ready."""
     script = f"mkdir /tmp/www; echo {name} > /tmp/www/index.html; exec httpd -f -p 8080 -h /tmp/www"
-    probe = {"httpGet": {"port": 8080}, "periodSeconds": 1}
+    probe = {"httpGet": {"port": 8080}, "periodSeconds": 1, "timeoutSeconds": 60}
     return pod(name, script, node=node, container={"readinessProbe": probe})
 
 
@@ -91,8 +98,9 @@ def claim(name: str, mode: str, storage_class: str | None = None) -> Tree:
 
 
 def mounts() -> set[str]:
-    """Mount points of this machine, as this process sees them."""
-    return {line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    """Mount points of this machine, as this process sees them, that may be ours."""
+    points = {line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    return set(filter(OURS.search, points))
 
 
 def links() -> set[str]:
@@ -102,7 +110,8 @@ def links() -> set[str]:
 
 # Where programs that are installed, or run as services, leave their traces.
 TRACES = ("/etc", "/run", "/var/lib")
-PROGRAMS = re.compile(r"kube|containerd|runc|cni|etcd|coredns|registry")
+# The machine has other users and programs, which come and go as they like.
+OURS = re.compile(r"kube|container|runc|cni|etcd|coredns|registry|netns")
 SETTINGS = (
     "net/ipv4/ip_forward",
     "kernel/panic",
@@ -115,10 +124,10 @@ SETTINGS = (
 
 
 def files() -> set[str]:
-    """Files outside a cluster's state; of /tmp, which is everybody's, those with the name of a program of ours."""
+    """Files outside a cluster's state with the name of a program of ours."""
     walks = (walk for root in TRACES for walk in os.walk(root))
     found = {f"{folder}/{name}" for folder, folders, names in walks for name in (*folders, *names)}
-    return found | {name for name in os.listdir("/tmp") if PROGRAMS.search(name)}  # noqa: S108
+    return set(filter(OURS.search, found | set(os.listdir("/tmp"))))  # noqa: S108
 
 
 def kernel_settings() -> dict[str, str]:
@@ -128,19 +137,20 @@ def kernel_settings() -> dict[str, str]:
 
 def listeners(cluster: Cluster) -> set[tuple[str, int]]:
     """Where a cluster's processes listen for TCP in this machine's own network: address as the kernel has it, port."""
-    links = {link for pid, _ in processes(cluster) for link in Path(f"/proc/{pid}/fd").glob("*")}
-    ours = {_target(link).removeprefix("socket:[").removesuffix("]") for link in links}
+    ours = {inode for pid, _ in processes(cluster) for inode in _sockets(pid)}
     tables = (Path("/proc/net", name).read_text().splitlines()[1:] for name in ("tcp", "tcp6"))
     rows = [row.split() for table in tables for row in table]
     places = [row[1].split(":") for row in rows if row[3] == "0A" and row[9] in ours]
     return {(address, int(port, 16)) for address, port in places}
 
 
-def _target(link: Path) -> str:
-    try:
-        return os.readlink(link)
-    except FileNotFoundError:  # closed meanwhile
-        return ""
+def _sockets(pid: int) -> set[str]:
+    found = set()
+    with contextlib.suppress(OSError):  # the process has ended meanwhile
+        for name in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(OSError):  # closed meanwhile
+                found.add(os.readlink(f"/proc/{pid}/fd/{name}").removeprefix("socket:[").removesuffix("]"))
+    return found
 
 
 def control_groups(cluster: Cluster) -> list[Path]:
@@ -150,9 +160,12 @@ def control_groups(cluster: Cluster) -> list[Path]:
 
 def processes(cluster: Cluster) -> set[tuple[int, int]]:
     """Every process of a cluster, with its start time."""
-    files = [file for directory in control_groups(cluster) for file in directory.rglob("cgroup.procs")]
-    pids = {int(line) for file in files for line in file.read_text().split()}
-    return {(pid, state.started(pid)) for pid in pids}
+    pids: set[int] = set()
+    for directory in control_groups(cluster):
+        for folder, _, _ in os.walk(directory):
+            with contextlib.suppress(OSError):  # a group of a pod that has ended meanwhile
+                pids |= set(map(int, Path(folder, "cgroup.procs").read_text().split()))
+    return {(pid, started) for pid in pids if (started := state.started(pid))}
 
 
 def alive(found: set[tuple[int, int]]) -> bool:

@@ -3,13 +3,15 @@
 import re
 import subprocess
 import sys
+import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from kubeslurm.cli.app import app
-from kubeslurm.local import buildah
+from kubeslurm.local import buildah, images
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.images import KEPT
 from kubeslurm.local.tasks import Tasks
@@ -64,21 +66,29 @@ def test_down_of_what_does_not_run_is_no_error() -> None:
     assert (result.exit_code, result.stdout) == (0, "The cluster 'nobody' was not running.\n")
 
 
-def test_an_image_is_built_from_any_containerfile_and_its_newest_tags_stay(tmp_path: Path) -> None:
+def test_an_image_is_built_from_any_containerfile_and_its_newest_tags_stay(tmp_path: Path, scratchy: str) -> None:
     (tmp_path / "Other").write_text("FROM scratch\nCOPY file /file\n")
     for tag in range(KEPT + 1):
-        (tmp_path / "file").write_text(str(tag))
-        result = local("image", "build", "scratchy", f"--tag={tag}", "--containerfile", str(tmp_path / "Other"))
-        assert (result.exit_code, result.stdout) == (0, f"localhost/scratchy:{tag}\n")
-    kept = re.findall(r"localhost/scratchy:\d+", local("image", "list").stdout)
-    buildah.call(Tasks(), "rmi", *kept)
-    assert kept == [f"localhost/scratchy:{tag}" for tag in range(KEPT, 0, -1)]
+        (tmp_path / "file").write_text(f"{scratchy} {tag}")
+        result = local("image", "build", scratchy, f"--tag={tag}", "--containerfile", str(tmp_path / "Other"))
+        assert (result.exit_code, result.stdout) == (0, f"localhost/{scratchy}:{tag}\n")
+    kept = re.findall(rf"localhost/{scratchy}:\d+", local("image", "list").stdout)
+    assert kept == [f"localhost/{scratchy}:{tag}" for tag in range(KEPT, 0, -1)]
+
+
+@pytest.fixture
+def scratchy() -> Iterator[str]:
+    """A name for images that no earlier run can have used; they are gone afterwards."""
+    name = f"scratchy-{uuid.uuid4().hex[:8]}"
+    yield name
+    if made := [str(image) for image in images.list() if image.name == name]:
+        buildah.call(Tasks(), "rmi", *made)
 
 
 def program(*args: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     """The command as a process: some of them turn into another program."""
     argv = [str(Path(sys.executable).with_name("kubeslurm")), "local", *args]
-    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, timeout=500)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +119,7 @@ def test_a_node_is_stopped_and_started_by_command(cluster: Cluster) -> None:
         done = program("node", act, "--name", cluster.name, "node-2")
         assert done.returncode == 0, done.stderr
         assert cluster.node("node-2").condition.state == state
-    cluster.kubectl("wait", "--for=condition=Ready", "node/node-2", "--timeout=180s")
+    cluster.kubectl("wait", "--for=condition=Ready", "node/node-2", "--timeout=300s")
 
 
 def test_status_shows_every_node_and_component(cluster: Cluster) -> None:

@@ -68,7 +68,7 @@ def test_two_clusters_run_side_by_side(cluster: Cluster, small: Cluster) -> None
     assert small.kubectl("get", "nodes", "-o", "name").split() == ["node/node-1"]
     assert len(cluster.kubectl("get", "nodes", "-o", "name").split()) == 3
     small.down()
-    assert cluster.kubectl("get", "--raw", "/readyz") == "ok"
+    eventually(lambda: cluster.kubectl("get", "--raw", "/readyz") == "ok", "the other cluster is well")
 
 
 def test_a_control_plane_alone_is_a_cluster_too(small: Cluster) -> None:
@@ -130,7 +130,7 @@ def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster)
         small.status()
     assert control_groups(small) != []
     assert small.up()
-    assert small.kubectl("get", "--raw", "/readyz") == "ok"
+    eventually(lambda: small.kubectl("get", "--raw", "/readyz") == "ok", "the apiserver is ready")
 
 
 def test_a_cluster_whose_record_is_lost_is_found_and_taken_down(small: Cluster) -> None:
@@ -143,10 +143,28 @@ def test_a_cluster_whose_record_is_lost_is_found_and_taken_down(small: Cluster) 
     assert control_groups(small) == []
 
 
+# An `up` that gets no further than to wait for the cluster: on a slow day it would be done before the signal comes.
+UNENDING = """
+import signal
+from kubeslurm.local import readiness
+from kubeslurm.local.cluster import Cluster
+
+def wait(*_):
+    print("waits", flush=True)
+    while True:
+        signal.pause()
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
+readiness.wait_until_ready = wait
+Cluster("small").up([])
+"""
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_up_leaves_nothing_running(small: Cluster, number: signal.Signals) -> None:
-    code = "from kubeslurm.local.cluster import Cluster; Cluster('small').up([])"
-    with subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL) as command:
+    with subprocess.Popen([sys.executable, "-c", UNENDING], stdout=subprocess.PIPE) as command:
+        assert command.stdout is not None
+        assert command.stdout.readline() == b"waits\n"
         init = eventually(small.home.init, "the init has started")
         running = eventually(lambda: processes(small), "processes of the cluster")
         command.send_signal(number)

@@ -13,13 +13,15 @@ import pytest
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.supervisor import Condition
-from tests.local.support import Namespace, eventually, pod
+from tests.local.support import Namespace, claim, eventually, pod
 
 
 def test_nodes_have_the_labels_taints_and_resources_they_were_given(namespace: Namespace) -> None:
+    # A node that has just come up, or was slow to say that it is well, has a taint of Kubernetes' own for a while.
+    taints = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
+    eventually(lambda: namespace.get("node/gpu-1")["spec"].get("taints") == taints, "its taint and no other")
     gpu = namespace.get("node/gpu-1")
     assert gpu["metadata"]["labels"]["tier"] == "fast"
-    assert gpu["spec"]["taints"] == [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
     assert gpu["status"]["allocatable"]["nvidia.com/gpu"] == "8"
     assert "nvidia.com/gpu" not in namespace.get("node/node-1")["status"]["allocatable"]
 
@@ -39,17 +41,20 @@ def test_memory_that_nodes_hand_out_fits_the_machine(cluster: Cluster) -> None:
 
 
 def test_kubelets_refuse_whoever_has_no_certificate(cluster: Cluster) -> None:
-    fetch = "import ssl, urllib.request as r; r.urlopen('{}', context=ssl._create_unverified_context(), timeout=30)"
-    answer = cluster.fabric_exec([sys.executable, "-c", fetch.format("https://10.250.1.1:10250/pods")])
-    assert "401: Unauthorized" in answer.stderr
-    readonly = cluster.fabric_exec([sys.executable, "-c", fetch.format("http://10.250.1.1:10255/pods")])
-    assert "Connection refused" in readonly.stderr
+    fetch = "import ssl, urllib.request as r; r.urlopen('{}', context=ssl._create_unverified_context(), timeout=120)"
+
+    def answer(url: str) -> str:
+        return cluster.fabric_exec([sys.executable, "-c", fetch.format(url)]).stderr
+
+    eventually(lambda: "401: Unauthorized" in answer("https://10.250.1.1:10250/pods"), "the kubelet refuses")
+    assert "Connection refused" in answer("http://10.250.1.1:10255/pods")
 
 
 def test_a_kubelets_certificate_opens_only_what_belongs_to_its_node(cluster: Cluster) -> None:
     config = "/etc/kubernetes/kubelet.kubeconfig"
     kubectl = ["kubectl", f"--kubeconfig={config}"]
-    assert cluster.exec_in_node("node-1", [*kubectl, "get", "node", "node-1"]).returncode == 0
+    own = [*kubectl, "get", "node", "node-1"]
+    eventually(lambda: cluster.exec_in_node("node-1", own).returncode == 0, "what it may see")
     label = cluster.exec_in_node("node-1", [*kubectl, "label", "node", "node-2", "mine=yes"])
     assert label.returncode != 0
     assert "only its own Node object" in label.stderr
@@ -80,29 +85,31 @@ def component(cluster: Cluster, name: str) -> Condition:
     return next(c for c in cluster.status().components if c.name == name)
 
 
-def kill_component(cluster: Cluster, name: str) -> None:
-    """Find the component by its number in its own pid namespace, and kill it from outside."""
-    wanted = component(cluster, name).pid
+def killed(cluster: Cluster, name: str) -> Condition | None:
+    """Finds the component by its number in its own pid namespace, and kills it from outside; how it was before."""
+    found = component(cluster, name)
     record = cluster.home.init()
     assert record is not None
     node, inside, _ = name.partition("/")
     parent = cluster.node(node).condition.pid if inside else record.pid
     for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        numbers = Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].splitlines()[0].split()
-        if int(numbers[-1]) == wanted:
-            os.kill(int(child), signal.SIGKILL)
-            return
-    pytest.fail(f"no process for {name}")
+        with contextlib.suppress(OSError):  # a child that has ended meanwhile
+            numbers = Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].splitlines()[0].split()
+            if int(numbers[-1]) == found.pid:
+                os.kill(int(child), signal.SIGKILL)
+                return found
+    return None
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_a_killed_component_comes_back(cluster: Cluster, namespace: Namespace, name: str) -> None:
-    before = component(cluster, name)
-    kill_component(cluster, name)
+    before = eventually(lambda: killed(cluster, name), f"a process for {name}")
     restarted = eventually(lambda: _restarted(cluster, before), f"{name} runs again")
-    assert restarted.restarts > before.restarts
-    assert "signal 9" in restarted.last_exit
-    eventually(lambda: cluster.kubectl("get", "--raw", "/readyz", check=False) == "ok", "the apiserver is ready")
+    # What starts while another part is not back yet may end once more, and then that is what it says.
+    assert restarted.restarts > before.restarts + 1 or "signal 9" in restarted.last_exit
+    # A write: more than the apiserver's word that it is ready.
+    touch = ("annotate", "serviceaccount", "default", "touched=yes", "--overwrite")
+    eventually(lambda: namespace.kubectl(*touch), "something can be written")
 
 
 def _restarted(cluster: Cluster, before: Condition) -> Condition | None:
@@ -144,11 +151,21 @@ def stopped(cluster: Cluster, name: str, *, kill: bool = False) -> Iterator[None
 
 
 def test_a_stopped_node_lets_its_pods_end_in_order(cluster: Cluster, namespace: Namespace) -> None:
-    script = "trap 'echo bye; exit 0' TERM; while true; do sleep 0.1; done"
-    namespace.start(pod("polite", script, node="node-2"))
+    # Its last word goes to a volume: to its log it comes by way of containerd, which ends at the same time.
+    script = "trap 'echo bye > /data/word; exit 0' TERM; while true; do sleep 0.1; done"
+    namespace.apply(claim("data", "ReadWriteOnce"))
+    namespace.start(
+        pod(
+            "polite",
+            script,
+            node="node-2",
+            container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]},
+            volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        )
+    )
+    volume = namespace.get("persistentvolumeclaim/data")["spec"]["volumeName"]
     with stopped(cluster, "node-2"):
-        logs = list((cluster.home.node("node-2") / "log/pods").glob(f"{namespace.name}_polite_*/box/0.log"))
-        assert "bye" in logs[0].read_text()
+        assert (cluster.home.volumes / volume / "word").read_text() == "bye\n"
     eventually(lambda: _restarts(namespace, "polite") > 0, "the pod runs again")
 
 
@@ -160,7 +177,7 @@ def test_a_node_that_leaves_or_comes_cuts_nobody_off(cluster: Cluster) -> None:
         with stopped(cluster, node.name, kill=True):
             assert _bridge(cluster) == bridge
         assert _bridge(cluster) == bridge
-    cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=180s")
+    cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=300s")
 
 
 def _bridge(cluster: Cluster) -> str:
@@ -170,15 +187,20 @@ def _bridge(cluster: Cluster) -> str:
 
 
 def test_a_node_whose_first_process_dies_is_started_again(cluster: Cluster) -> None:
-    before = cluster.node("gpu-1").condition
+    before = eventually(lambda: _running(cluster), "the node runs")
     os.kill(before.pid, signal.SIGKILL)
     eventually(lambda: _came_back(cluster, before.restarts), "the node runs again")
     eventually(lambda: _gpus(cluster) == "8", "the kubelet shows the extended resources again")
 
 
-def _came_back(cluster: Cluster, restarts: int) -> bool:
+def _running(cluster: Cluster) -> Condition | None:
     now = cluster.node("gpu-1").condition
-    return now.state == "running" and now.restarts > restarts
+    return now if now.state == "running" and now.pid else None
+
+
+def _came_back(cluster: Cluster, restarts: int) -> bool:
+    now = _running(cluster)
+    return now is not None and now.restarts > restarts
 
 
 def _gpus(cluster: Cluster) -> str:

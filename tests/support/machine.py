@@ -2,6 +2,7 @@
 
 import sys
 
+from kubeslurm.cli import recipes
 from kubeslurm.local import artifacts, doctor
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.progress import Progress
@@ -12,6 +13,7 @@ def main() -> None:
         try:
             doctor.require(progress)
             artifacts.prepare(progress=progress, kwok=True)
+            recipes.build(progress)
         except LocalError as error:
             sys.exit(str(error))
 

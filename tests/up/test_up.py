@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Set
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from kubeslurm.local import buildah, images
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Tasks
-from tests.support.slurm import wait_for
+from tests.support.rest import wait_until_at_rest
+from tests.support.slurm import Slurm, wait_for
 
 NAME = os.environ.get("KUBESLURM_E2E", "e2e") + "-up"
 CONTEXT = f"kubeslurm-{NAME}"
@@ -39,7 +40,13 @@ def own() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def foreign(own: Cluster, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def said(own: Cluster) -> str:
+    """What the first `up` says."""
+    return up(own, "--name", NAME, "--nodes", "2")
+
+
+@pytest.fixture(scope="module")
+def foreign(own: Cluster, said: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Options for the same cluster, emptied, of which only the context of a kubeconfig and a registry are known."""
     done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=own)
     assert done.returncode == 0, done.stderr
@@ -68,7 +75,7 @@ def kubeslurm(*words: str, cluster: Cluster, answer: str = "") -> "subprocess.Co
         "KUBECONFIG": str(cluster.home.kubeconfig),
     }
     return subprocess.run(
-        [program, *words], input=answer, env=env, capture_output=True, text=True, timeout=400, check=False
+        [program, *words], input=answer, env=env, capture_output=True, text=True, timeout=580, check=False
     )
 
 
@@ -78,14 +85,19 @@ def up(cluster: Cluster, *words: str) -> str:
     return done.stdout
 
 
-def pasted(cluster: Cluster, said: str, sign: str, typed: str = "") -> str:
-    """What the line with this sign at its end, as it was printed, says in a shell."""
+def paste(cluster: Cluster, said: str, sign: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
+    """Runs the line with this sign at its end, as it was printed, in a shell."""
     (line,) = (line for line in said.splitlines() if line.startswith("  ") and re.search(sign, line))
     env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
-    done = subprocess.run(
-        ["bash", "-c", line], input=typed, env=env, capture_output=True, text=True, timeout=60, check=False
+    return subprocess.run(
+        ["bash", "-c", line], input=typed, env=env, capture_output=True, text=True, timeout=300, check=False
     )
-    assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+
+
+def pasted(cluster: Cluster, said: str, sign: str, typed: str = "") -> str:
+    """What that line says."""
+    done = paste(cluster, said, sign, typed)
+    assert done.returncode == 0, f"{done.args[-1]}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
@@ -97,8 +109,9 @@ def lines_work(cluster: Cluster, said: str, before: Set[str] = frozenset()) -> S
     """Pastes the lines for logging in and for the records of jobs; the jobs in them, more than there were before."""
     assert {"worker-0", "worker-1"} <= set(said.split())
     assert "worker" in pasted(cluster, said, r"config login$", "sinfo --Node\n")
-    look = partial(pasted, cluster, said, r"sacct .*$")
-    return wait_for("the record of another job", lambda: found if (found := job_ids(look())) > before else None)
+    # After `down` and `up` the database may take longer to come back than everything else.
+    look = partial(paste, cluster, said, r"sacct .*$")
+    return wait_for("the record of another job", lambda: found if (found := job_ids(look().stdout)) > before else None)
 
 
 def submitted(cluster: Cluster, said: str) -> int:
@@ -111,8 +124,7 @@ def workers(cluster: Cluster) -> int:
     return len(cluster.kubectl(*pods).split())
 
 
-def test_up_ends_with_lines_that_work_when_pasted(own: Cluster) -> None:
-    said = up(own, "--name", NAME, "--nodes", "2")
+def test_up_ends_with_lines_that_work_when_pasted(own: Cluster, said: str) -> None:
     assert "Slurm is up after" in said
     lines_work(own, said)
     assert submitted(own, said)
@@ -123,17 +135,21 @@ def test_up_ends_with_lines_that_work_when_pasted(own: Cluster) -> None:
     wait_for("two workers again", lambda: workers(own) == 2)
 
 
+@pytest.mark.usefixtures("said")
 def test_a_second_up_changes_nothing_and_says_so(own: Cluster) -> None:
-    before = own.kubectl("get", "pods", "--all-namespaces", "--output=name")
+    wait_until_at_rest(Slurm(own), 2)
+    before = own.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name")
     assert "nothing was changed" in up(own, "--name", NAME)
-    assert own.kubectl("get", "pods", "--all-namespaces", "--output=name") == before
+    assert own.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name") == before
 
 
+@pytest.mark.usefixtures("said")
 def test_history_outlives_down_and_up(own: Cluster) -> None:
     said = up(own, "--name", NAME)
     before = lines_work(own, said)
     last = submitted(own, said)
-    assert "is down" in kubeslurm("down", "--name", NAME, cluster=own).stdout
+    done = kubeslurm("down", "--name", NAME, cluster=own)
+    assert "is down" in done.stdout, done.stderr
     said = up(own, "--name", NAME)
     lines_work(own, said, before)
     # The first job of `up` came between: had the last one before `down` been lost, its number would be used again.
@@ -150,10 +166,13 @@ def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Cluste
 
 
 def test_up_refuses_beside_another_operator(own: Cluster, foreign: list[str]) -> None:
-    spec = {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": f"{datetime.now(UTC):%FT%T.%fZ}"}
+    renewed = datetime.now(UTC) + timedelta(hours=1)  # and so still of late, however long the command takes
+    spec = {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": f"{renewed:%FT%T.%fZ}"}
     own.kubectl("apply", "--filename=-", stdin=json.dumps(RIVAL | {"spec": spec}))
-    done = kubeslurm("up", *foreign, "--yes", cluster=own)
-    own.kubectl("delete", "lease", "slurm-operator", "--namespace=default")
+    try:
+        done = kubeslurm("up", *foreign, "--yes", cluster=own)
+    finally:
+        own.kubectl("delete", "lease", "slurm-operator", "--namespace=default")
     assert done.returncode == 1
     assert "Another slurm-operator is at work on this cluster, in the namespace default" in done.stderr
 

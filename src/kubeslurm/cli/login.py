@@ -21,7 +21,7 @@ HOST = "login"
 KEY = "id_ed25519"
 CONFIG = "config"
 KNOWN_HOSTS = "known_hosts"
-PATIENCE = 20.0
+PATIENCE = 60.0
 
 
 class Desk(msgspec.Struct, frozen=True):
@@ -44,10 +44,10 @@ class Desk(msgspec.Struct, frozen=True):
         return f"ssh -F {_as_typed(self.path / CONFIG)} {HOST}"
 
     def lets_in(self) -> bool:
-        """Whether the command works by now; taken for granted where there is no ssh to try it with."""
+        """Whether one gets in and Slurm answers there; taken for granted where there is no ssh to try it with."""
         if shutil.which("ssh") is None:
             return True
-        argv = ["ssh", "-F", str(self.path / CONFIG), "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", HOST, "true"]
+        argv = ["ssh", "-F", str(self.path / CONFIG), "-o", "BatchMode=yes", "-o", "ConnectTimeout=30", HOST, "sinfo"]
         try:
             return subprocess.run(argv, capture_output=True, timeout=PATIENCE, check=False).returncode == 0
         except subprocess.TimeoutExpired:

@@ -33,7 +33,7 @@ def save_jobs(cluster: Cluster) -> None:
     """Ends slurmctld in order: it writes its news only every few seconds, and clusters are switched off in one."""
     where = (f"--namespace={releases.SLURM_NAMESPACE}", f"{releases.SLURM}-controller-0", "--container=slurmctld")
     with suppress(LocalError):  # there is none; or it has ended, and its container took the command along
-        access_to(cluster).run("exec", "--request-timeout=10s", *where, "--", "sh", "-c", "kill -TERM 1; sleep 10")
+        access_to(cluster).run("exec", "--request-timeout=60s", *where, "--", "sh", "-c", "kill -TERM 1; sleep 60")
 
 
 class FirstJob(msgspec.Struct, frozen=True):

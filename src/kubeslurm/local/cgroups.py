@@ -86,9 +86,12 @@ def join(layout: Layout, group: str) -> None:
 
 def kill(layout: Layout, group: str) -> bool:
     """End every process in a group and below it; says whether there were any."""
-    files = [file for directory in layout.directories(group) for file in directory.rglob("cgroup.procs")]
-    # 0 stands for processes that this pid namespace does not see; as a target it would mean ourselves.
-    pids = {int(pid) for file in files for pid in file.read_text().split()} - {0}
+    pids: set[int] = set()
+    folders = (folder for directory in layout.directories(group) for folder, _, _ in os.walk(directory))
+    for folder in folders:
+        with contextlib.suppress(OSError):  # a group of a pod that ends just now
+            pids |= set(map(int, Path(folder, "cgroup.procs").read_text().split()))
+    pids.discard(0)  # stands for processes that this pid namespace does not see; as a target it would mean ourselves
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -57,11 +57,11 @@ class Node(msgspec.Struct, frozen=True):
         self._wait("stopped")
 
     def _wait(self, wanted: str) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 180
         while self.condition.state != wanted:
             if time.monotonic() > deadline:
                 log = self.cluster.command("logs init")
-                raise LocalError(f"The node {self.name!r} is not {wanted} after a minute.", f"See `{log}`.")
+                raise LocalError(f"The node {self.name!r} is not {wanted} after three minutes.", f"See `{log}`.")
             time.sleep(0.02)
 
 
@@ -252,12 +252,13 @@ class Cluster:
         processes are still found in the cluster's control group.
         """
         if record := self.home.init():
-            os.kill(record.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(record.pid, signal.SIGKILL)
             while state.started(record.pid) == record.started:
                 time.sleep(0.01)
         layout = cgroups.detect()
         orphans = cgroups.kill(layout, self.home.group)
-        if left := cgroups.remove(layout, self.home.group):
+        if left := cgroups.remove(layout, self.home.group, patience=60):
             raise LocalError(
                 f"Control groups of the cluster {self.name!r} are still in use: {left[0]}.",
                 "End the processes in it and try again.",

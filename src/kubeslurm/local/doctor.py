@@ -136,9 +136,11 @@ def _network() -> dict[str, str]:
 def _run(argv: list[str]) -> tuple[str, str]:
     """What a program says, and its complaint if it fails; nothing when it is not there."""
     try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
     except OSError:
         return "", ""
+    except subprocess.TimeoutExpired:
+        return "", "no answer"
     if "failed to execute" in done.stderr:  # `unshare` is there, `ip` is not
         return "", ""
     return done.stdout.strip(), done.stderr.strip() or f"status {done.returncode}" if done.returncode else ""

@@ -185,7 +185,7 @@ def list() -> builtins.list[ImageRef]:  # noqa: A001
     """Every named image, newest first, from the store's own index: buildah would measure each layer first."""
     index = cache.directory() / "storage/overlay-images/images.json"
     stored = json.loads(index.read_bytes()) if index.exists() else []
-    newest = sorted(stored, key=lambda image: image["created"], reverse=True)
+    newest = sorted(stored, key=lambda image: image["created"].rstrip("Z"), reverse=True)
     named = [(name.rpartition(":"), image) for image in newest for name in image.get("names") or []]
     found = [
         ImageRef(name.removeprefix("localhost/"), tag, image["id"], image["created"])

@@ -16,7 +16,7 @@ from kubeslurm.local.nodespec import NodeSpec
 from kubeslurm.local.state import Home, Launch, NodeReport, log_name, save
 from kubeslurm.local.supervisor import Component, spawn, supervise
 
-STOP_GRACE = 5.0
+STOP_GRACE = 10.0
 NAMESPACES = kernel.NEWCGROUP | kernel.NEWNS | kernel.NEWNET | kernel.NEWUTS | kernel.NEWIPC
 
 

@@ -70,7 +70,7 @@ def test_every_object_of_an_example_is_valid(name: str) -> None:
 def test_the_chart_makes_valid_objects_of_an_examples_values(name: str) -> None:
     chart = str(ROOT / "charts" / "slurm")
     argv = [str(HELM), "template", "slurm", chart, "--namespace=slurm", f"--values={VALUES[name]}"]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     objects = [tree for tree in yaml.safe_load_all(done.stdout) if tree]
     for tree in objects:

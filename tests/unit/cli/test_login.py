@@ -1,4 +1,5 @@
 import base64
+import os
 import stat
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,18 @@ def test_ssh_goes_through_the_api_server_of_somebody_elses_cluster(home: Path) -
     assert "ProxyCommand kubectl '--context=far 100%%' exec --stdin --namespace=slurm" in text
     assert text.count("/usr/sbin/sshd -i -e ") == 1
     assert "HostName" not in text
+
+
+@pytest.mark.parametrize(("status", "works"), [(0, True), (1, False)])
+def test_a_way_in_works_once_slurm_answers_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch, status: int, works: bool
+) -> None:
+    stub = home / "ssh"
+    stub.write_text(f'#!/bin/sh\necho "$*" > {home}/asked; exit {status}\n')
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{home}:{os.environ['PATH']}")
+    assert Desk(home / "desk").lets_in() is works
+    assert (home / "asked").read_text().endswith(" login sinfo\n")
 
 
 def test_a_cleared_desk_leaves_nothing(home: Path) -> None:

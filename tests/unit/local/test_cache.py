@@ -1,5 +1,6 @@
 """The cache: keyed by inputs, whole or not there, filled by one process at a time."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_two_at_once_make_it_once_and_the_second_says_that_it_waits() -> None:
     def slow(folder: Path) -> None:
         made.append(1)
         inside.set()
-        assert go_on.wait(10)
+        assert go_on.wait(300)
         binary(folder)
 
     class Waiting(Said):
@@ -136,16 +137,17 @@ def test_two_at_once_make_it_once_and_the_second_says_that_it_waits() -> None:
 
     first = threading.Thread(target=entry.fill, args=(slow,), kwargs={"say": said})
     first.start()
-    assert inside.wait(10)
+    assert inside.wait(300)
     waiting = Waiting()
     entry.fill(slow, say=waiting)
-    first.join(10)
+    first.join()
     assert made == [1]
     assert waiting == ["another kubeslurm is making thing; waiting for it"]
 
 
 def test_the_two_newest_entries_of_a_name_are_kept() -> None:
-    for key in ("1", "2", "3"):
-        Entry("thing", key).fill(binary, say=Said())
+    for age, key in enumerate(("1", "2", "3")):
+        made = Entry("thing", key).fill(binary, say=Said())
+        os.utime(made, (age, age))  # the clock of a file system does not tell moments apart that are this close
     Entry("other", "1").fill(binary, say=Said())
     assert sorted(path.name for path in Entry("thing", "3").path.parent.iterdir()) == ["other-1", "thing-2", "thing-3"]

@@ -54,7 +54,7 @@ def test_processes_are_found_by_their_group_alone(tmp_path: Path) -> None:
     with subprocess.Popen(["sleep", "1000"]) as orphan:
         (tmp_path / "kubeslurm/one/node-1/cgroup.procs").write_text(f"0\n{orphan.pid}\n")
         assert cgroups.kill(layout, "one")
-        assert orphan.wait(10) == -signal.SIGKILL
+        assert orphan.wait(300) == -signal.SIGKILL
 
 
 def test_a_new_cpuset_gets_the_processors_of_its_parent(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The doctor: facts of a machine in, findings with remedies out."""
 
+import subprocess
 from typing import Any
 
 import msgspec
@@ -87,3 +88,11 @@ def test_go_tells_its_version() -> None:
 
 def test_the_facts_of_this_machine_can_be_told() -> None:
     assert look().memory > 0
+
+
+def test_a_program_that_does_not_answer_is_a_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+    def hang(argv: list[str], **_: Any) -> None:
+        raise subprocess.TimeoutExpired(argv, 120)
+
+    monkeypatch.setattr(subprocess, "run", hang)
+    assert look().network["bridge"] == "no answer"

@@ -85,8 +85,11 @@ def test_images_are_listed_newest_first_without_the_base(tmp_path: Path, monkeyp
         {"id": "b", "created": "2030-01-03T00:00:00Z", "names": ["localhost/y:1", "elsewhere/z:1"]},
         {"id": "c", "created": "2030-01-02T00:00:00Z", "names": [images.BASE, "localhost/base:0"]},
         {"id": "d", "created": "2030-01-04T00:00:00Z"},
+        {"id": "e", "created": "2030-01-03T00:00:00.5Z", "names": ["localhost/y:2"]},
+        {"id": "f", "created": "2030-01-03T00:00:00.52Z", "names": ["localhost/y:3"]},
     ]
     index = tmp_path / "kubeslurm/storage/overlay-images/images.json"
     index.parent.mkdir(parents=True)
     index.write_text(json.dumps(stored))
-    assert [str(image) for image in images.list()] == ["localhost/y:1", "localhost/x:1"]
+    newest = ["localhost/y:3", "localhost/y:2", "localhost/y:1", "localhost/x:1"]
+    assert [str(image) for image in images.list()] == newest

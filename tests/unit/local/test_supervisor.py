@@ -26,7 +26,13 @@ def run(part: Component, until: str) -> Condition:
 
 def program(script: str, log: Path) -> Component:
     argv = ("sh", "-c", script)
-    return Component("part", lambda: spawn(argv, {"PATH": os.environ["PATH"]}, log))
+    return patient(Component("part", lambda: spawn(argv, {"PATH": os.environ["PATH"]}, log)))
+
+
+def patient(part: Component) -> Component:
+    """Not started again before its end was told, however slow the machine is."""
+    part.pause = supervisor.LONGEST_PAUSE
+    return part
 
 
 def test_what_ends_is_started_again_and_says_how_it_ended(tmp_path: Path) -> None:
@@ -50,7 +56,8 @@ def test_what_may_not_run_any_more_stays_down_and_that_is_no_restart(tmp_path: P
 
 
 def test_what_cannot_be_started_is_tried_again_and_says_why(tmp_path: Path) -> None:
-    seen = run(Component("part", lambda: spawn(("no-such-program",), {}, tmp_path / "part.log")), "restarting")
+    part = patient(Component("part", lambda: spawn(("no-such-program",), {}, tmp_path / "part.log")))
+    seen = run(part, "restarting")
     assert "No such file" in seen.last_exit
 
 

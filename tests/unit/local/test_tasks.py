@@ -46,7 +46,7 @@ def test_the_first_failure_stops_the_others(tmp_path: Path) -> None:
         tasks.run(["sh", "-c", "echo $$; exec sleep 1000"], on_line=note)
 
     def failing() -> None:
-        assert started.wait(10)
+        assert started.wait(300)
         raise LocalError("Broken.")
 
     with pytest.raises(LocalError, match="Broken"):

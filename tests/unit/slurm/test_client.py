@@ -116,6 +116,7 @@ async def test_without_any_replica_slurm_is_unreachable() -> None:
         await slurm.nodes()
 
 
+@pytest.mark.looptime
 async def test_a_call_without_an_answer_ends_by_its_deadline() -> None:
     async def silence(_request: httpx2.Request) -> httpx2.Response:
         await asyncio.Event().wait()

@@ -21,6 +21,7 @@ def registry() -> tuple[Clusters, Slurmrestd]:
     return Clusters(http=server.http), server
 
 
+@pytest.mark.looptime
 async def test_a_cluster_is_polled_from_the_moment_it_is_known() -> None:
     clusters, _ = registry()
     assert clusters.of(ONE) is None

@@ -53,5 +53,4 @@ async def test_a_long_compressed_answer_is_unpacked_to_its_end() -> None:
     """The library puts a part of it aside, and comes back for it without new input."""
     packed = gzip.compress(bytes(1 << 22))
     head = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n" % len(packed)
-    async with asyncio.timeout(10):
-        assert await answer(protocol(), head, packed) == (200, bytes(1 << 22))
+    assert await answer(protocol(), head, packed) == (200, bytes(1 << 22))

@@ -66,6 +66,7 @@ async def test_reads_need_no_leadership() -> None:
     assert server.asked == ["a GET jobs/state/"]
 
 
+@pytest.mark.looptime
 async def test_a_change_ends_before_leadership_may_pass_to_another() -> None:
     async def silence(request: httpx2.Request) -> httpx2.Response:
         if request.method == "GET":
