@@ -50,13 +50,14 @@ start() {
 }
 
 bring_up() {
-  local copy=$good
+  local copy=$good tried
   refused=
+  tried=$(digest "$mounted") # files that are mended during the start have not been tried
   start "$mounted" && remember && return 0
   [[ -d $copy ]] || copy=$good.old # copying was cut short between two renames
-  [[ -z $stopping && -d $copy && $(digest "$copy") != "$(digest "$mounted")" ]] || return 1
+  [[ -z $stopping && -d $copy && $(digest "$copy") != "$tried" ]] || return 1
   say "cannot start with the files in $mounted; starting with the last ones that worked"
-  refused=$(digest "$mounted")
+  refused=$tried
   rm -rf "$spare" && cp -R "$copy" "$spare" && ln -s "$mounted"/*.key "$spare/" && start "$spare"
 }
 

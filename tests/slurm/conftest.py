@@ -9,6 +9,8 @@ from kubeslurm.local import cache, images
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
 from kubeslurm.local.tasks import Tasks
+from kubeslurm.slurm import session
+from tests.slurm.hosts import PATIENCE
 from tests.slurm.lab import Lab, Roots
 
 
@@ -23,6 +25,12 @@ def _root(name: str, progress: Progress) -> Path:
     image = images.build(name, tag="test", target=name, context=SOURCES / "images" / "slurm", progress=progress)
     entry = cache.Entry(f"test-{name}", image.id[:16])
     return entry.fill(lambda folder: images.extract(image, folder, tasks=Tasks()), say=progress.say)
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may be too busy to open a connection within a second."""
+    monkeypatch.setattr(session, "CONNECT", PATIENCE)
 
 
 @pytest.fixture

@@ -1,5 +1,6 @@
 """Hosts for real Slurm daemons: an image's root file system in namespaces that end with their first process."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,6 +11,9 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
+# Seconds for whatever takes a moment. Longer than all of Slurm's own periods, such as the two minutes after which it
+# repeats what got lost: a machine may be slow and busy, and a wait that ends well costs nothing.
+PATIENCE = 180.0
 ADDRESS = "10.77.0.1"
 
 NETWORK = f"""
@@ -85,6 +89,8 @@ class Host:
         hosts = folder / f"{name}.hosts"
         hosts.write_text(f"127.0.0.1 localhost\n{ADDRESS} ctld n1 n2 n3 {name}\n")
         self.output = folder / f"{name}.output"
+        # What a failure shows; whoever knows more of the daemons puts something better here.
+        self.evidence: Callable[[], str] = self.output.read_text
         settings = {
             "PATH": os.environ["PATH"],
             "ROOT": str(root),
@@ -109,12 +115,14 @@ class Host:
         """The host's process 1, by its number outside."""
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children")
-        return int(until(lambda: children.read_text().split(), f"{self._process.args!r} has not started")[0])
+        found = until(lambda: self.ended or children.read_text().split(), f"{self._process.args!r} has not started")
+        assert not isinstance(found, bool), f"the host has ended: {self.output.read_text()}"
+        return int(found[0])
 
     def run(self, *command: str) -> str:
         """Runs a command on the host and returns its output."""
         enter = ["nsenter", f"--target={self.first}", "--mount", "--pid", "--net", "--uts", "--root", "--wd"]
-        done = subprocess.run([*enter, *command], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([*enter, *command], capture_output=True, text=True, timeout=PATIENCE, check=False)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -126,23 +134,33 @@ class Host:
     def terminate(self) -> int:
         """Asks the first process to end, as a kubelet does, and returns its exit status."""
         os.kill(self.first, signal.SIGTERM)
-        return self._process.wait(timeout=30)
+        return self._process.wait(timeout=PATIENCE)
 
     @property
     def ended(self) -> bool:
         return self._process.poll() is not None
 
     def close(self) -> None:
-        self._process.kill()  # --kill-child takes the host with it
-        self._process.wait(timeout=30)
+        """Takes its power away; when this returns, all of its processes are gone."""
+        with contextlib.suppress(AssertionError, ProcessLookupError):  # it has ended by itself
+            os.kill(self.first, signal.SIGKILL)
+        self._process.wait(timeout=PATIENCE)
 
 
-def until(condition: Callable[[], T], otherwise: str, seconds: float = 20.0) -> T:
-    """The first true value of a condition; fails with the message when it never comes."""
+def until(
+    condition: Callable[[], T], otherwise: str, seconds: float = PATIENCE, *, evidence: Callable[[], str] = str
+) -> T:
+    """The first true value of a condition; fails with the message, and all that is known, when it never comes.
+
+    A command that fails counts as not yet: daemons start and take over while they are asked.
+    """
     deadline = time.monotonic() + seconds
+    trouble = ""
     while True:
-        value = condition()
-        if value:
-            return value
-        assert time.monotonic() < deadline, otherwise
+        try:
+            if value := condition():
+                return value
+        except AssertionError as error:
+            trouble = str(error)
+        assert time.monotonic() < deadline, f"{otherwise}\n{trouble}\n{evidence()}"
         time.sleep(0.05)

@@ -1,26 +1,28 @@
 """A real Slurm cluster for tests: slurmctld, slurmrestd and slurmd from our images, each on a host of its own."""
 
-import contextlib
 import os
 import secrets
 import shutil
+import socket
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import aiohttp
 
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.client import SlurmClient
-from kubeslurm.slurm.session import Session
+from kubeslurm.slurm.session import Reply, Session
 from kubeslurm.slurm.transport import VERSIONS, Transport
-from tests.slurm.hosts import Host, Network, until
+from tests.slurm.hosts import PATIENCE, Host, Network, until
 
 SLURM = 401
 NOBODY = 65534
 ENTRYPOINT = "/usr/local/bin/entrypoint.sh"
 
+# What was submitted may be cancelled before its script has begun, and is then only ended by the kill that follows after
+# KillWait. Messages may take their time on a busy machine.
 CONF = """\
 # comments count in Slurm's checksum
 ClusterName=test
@@ -44,6 +46,8 @@ ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 AccountingStorageType=accounting_storage/none
 ReturnToService=1
+KillWait=5
+MessageTimeout=100
 SchedulerParameters=batch_sched_delay=0,requeue_delay=1
 NodeSet=w Feature=w
 PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED
@@ -56,6 +60,23 @@ class Roots(NamedTuple):
     slurmctld: Path
     slurmd: Path
     slurmrestd: Path
+
+
+class Patient(Transport):
+    """Gives every call the time that a busy machine may need; what deadlines lead to is seen elsewhere."""
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: dict[str, str] | None = None,
+        body: Any = None,
+        deadline: float = PATIENCE,
+        changes: bool = False,
+    ) -> Reply:
+        deadline = max(deadline, PATIENCE)
+        return await super().call(method, path, params=params, body=body, deadline=deadline, changes=changes)
 
 
 class Lab:
@@ -80,15 +101,19 @@ class Lab:
         shutil.copy(self._etc / "slurm.key", self._keys / "slurm.key")
 
     def write(self, name: str, text: str) -> None:
-        """Puts a file into slurmctld's mounted configuration."""
-        (self._etc / name).write_text(text)
+        """Puts a file into slurmctld's mounted configuration, whole at once as a kubelet does."""
+        new = self.folder / f"{name}.new"
+        new.write_text(text)
+        new.replace(self._etc / name)
 
     def remove(self, name: str) -> None:
         (self._etc / name).unlink(missing_ok=True)
 
-    def slurmctld(self) -> Host:
-        binds = {"/etc/slurm": self._etc, "/var/spool/slurmctld": self._state, "/var/log/slurm": self.log}
-        return self._start("ctld", self._roots.slurmctld, [ENTRYPOINT], binds, f"{SLURM}:{SLURM}")
+    def slurmctld(self, *, binds: dict[str, Path] | None = None, env: dict[str, str] | None = None) -> Host:
+        mounted = {"/etc/slurm": self._etc, "/var/spool/slurmctld": self._state, "/var/log/slurm": self.log}
+        return self._start(
+            "ctld", self._roots.slurmctld, [ENTRYPOINT], mounted | (binds or {}), f"{SLURM}:{SLURM}", env
+        )
 
     def slurmd(
         self, name: str, *arguments: str, binds: dict[str, Path] | None = None, env: dict[str, str] | None = None
@@ -102,12 +127,12 @@ class Lab:
 
     def slurmrestd(self) -> Host:
         etc = self._directory("etc-rest")
-        (etc / "slurm.conf").write_text(CONF)
+        shutil.copy(self._etc / "slurm.conf", etc)
         command = ["slurmrestd", "-a", "rest_auth/jwt", "-s", "openapi/slurmctld", "unix:/socket/rest"]
         binds = {"/etc/slurm": etc, "/socket": self._socket}
         env = {"SLURM_JWT": "daemon", "SLURM_JSON": "compact"}
         host = self._start("rest", self._roots.slurmrestd, command, binds, f"{NOBODY}:{NOBODY}", env)
-        until((self._socket / "rest").exists, "slurmrestd has not opened its socket")
+        until(lambda: accepts(self._socket / "rest"), "slurmrestd does not serve", evidence=host.evidence)
         return host
 
     def client(self, versions: Sequence[str] = VERSIONS, *, key: bytes | None = None) -> SlurmClient:
@@ -115,7 +140,12 @@ class Lab:
             return tokens.mint(key or self.jwt_key, "slurm", now=time.time(), lifetime=900)
 
         http = Session(lambda: aiohttp.UnixConnector(str(self._socket / "rest")))
-        return SlurmClient(Transport(["http://slurmrestd"], token, http=http, versions=versions))
+        return SlurmClient(Patient(["http://slurmrestd"], token, http=http, versions=versions))
+
+    def evidence(self) -> str:
+        """The last words of every daemon."""
+        files = [*(host.output for host in self._hosts), *sorted(self.folder.glob("log*/*.log"))]
+        return "\n".join(f"== {each.relative_to(self.folder)}\n{_tail(each)}" for each in files)
 
     def close(self) -> None:
         for host in self._hosts:
@@ -133,6 +163,7 @@ class Lab:
     ) -> Host:
         folder = self._directory(f"host-{name}-{secrets.token_hex(4)}")
         host = Host(name, root, command, network=self._network, folder=folder, binds=binds, user=user, env=env)
+        host.evidence = self.evidence
         self._hosts.append(host)
         return host
 
@@ -149,23 +180,36 @@ class Lab:
         os.chown(path, SLURM, SLURM)
 
 
+def accepts(path: Path) -> bool:
+    """Whether somebody listens: the file of a socket is there a moment before that."""
+    with socket.socket(socket.AF_UNIX) as tried:
+        return tried.connect_ex(str(path)) == 0
+
+
 def answers(controller: Host) -> None:
     """Waits until slurmctld serves."""
-
-    def up() -> bool:
-        with contextlib.suppress(AssertionError):
-            return "is UP" in controller.run("scontrol", "ping")
-        return False
-
-    until(up, f"slurmctld does not answer: {controller.output.read_text()}")
+    until(
+        lambda: "is UP" in controller.run("scontrol", "ping"),
+        "slurmctld does not answer",
+        evidence=controller.evidence,
+    )
 
 
 def idle(controller: Host, *nodes: str) -> None:
     """Waits until the nodes could take a job."""
+    asked = ("sinfo", "-h", "-N", "-t", "idle", "-n", ",".join(nodes), "-o", "%t")
     until(
-        lambda: (
-            controller.run("sinfo", "-h", "-N", "-t", "idle", "-n", ",".join(nodes), "-o", "%t").split()
-            == ["idle"] * len(nodes)
-        ),
+        lambda: controller.run(*asked).split() == ["idle"] * len(nodes),
         f"{nodes} are not idle",
+        evidence=lambda: account(controller),
     )
+
+
+def account(controller: Host) -> str:
+    """What Slurm says of its nodes and jobs, and the daemons of themselves."""
+    asked = "for each in 'sinfo -Nl' 'sinfo -R' 'squeue -a' 'scontrol show node'; do timeout 20 $each; done 2>&1; true"
+    return f"{controller.run('sh', '-c', asked)}\n{controller.evidence()}"
+
+
+def _tail(path: Path) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-40:]) if path.exists() else ""

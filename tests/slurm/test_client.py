@@ -11,8 +11,10 @@ from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import NotFound, NotServed, Refused, Unauthorized, Unreachable
 from kubeslurm.slurm.models import Node, NodeUpdate
 from kubeslurm.slurm.snapshot import Snapshot
-from tests.slurm.hosts import Host, until
-from tests.slurm.lab import CONF, Lab, Roots, answers, idle
+from tests.slurm.hosts import PATIENCE, Host, until
+from tests.slurm.lab import CONF, Lab, Roots, account, answers, idle
+
+SCRIPT = "--wrap=touch /run/begun-${SLURM_ARRAY_JOB_ID:-$SLURM_JOB_ID} && exec sleep 3600"
 
 
 class Cluster:
@@ -24,29 +26,53 @@ class Cluster:
         answers(self.controller)
         self.workers = {name: lab.slurmd(name) for name in ("n1", "n2")}
         self.rest = lab.slurmrestd()
+        self.used = False
         idle(self.controller, "n1", "n2")
 
-    def submit(self) -> int:
-        """Starts a job on one node and waits until it runs there."""
-        job = self.controller.run("sbatch", "--parsable", "-n1", "-o", "/dev/null", "--wrap", "sleep 300").strip()
+    def submit(self, *options: str, tasks: int = 1) -> int:
+        """Starts a job, or the tasks of an array, on a node each, and waits until the scripts are at work there."""
+        self.used = True
+        job = self.controller.run("sbatch", "--parsable", "--exclusive", *options, "-o", "/dev/null", SCRIPT).strip()
+        # Slurm says that a job runs before it has begun; a signal that comes in between is lost.
         until(
-            lambda: self.controller.run("squeue", "-h", "-j", job, "-o", "%T").strip() == "RUNNING", "job does not run"
+            lambda: len(self.begun(job)) == tasks,
+            f"job {job} does not run on {tasks} nodes",
+            evidence=lambda: account(self.controller),
         )
         return int(job)
 
-    def cancel_all(self) -> None:
-        self.controller.run("scancel", "--user=root")
+    def begun(self, job: str) -> list[str]:
+        """Names of the nodes on which the script has begun."""
+        return [name for name, host in self.workers.items() if f"begun-{job}" in host.run("ls", "/run").split()]
+
+    def quiet(self) -> None:
+        """Ends every job and waits until the nodes are as they were."""
+
+        def over() -> bool:
+            self.controller.run("scancel", "--user=root")
+            return not self.controller.run("squeue", "-h").strip()
+
+        until(over, "there are still jobs", evidence=lambda: account(self.controller))
         self.controller.run("scontrol", "update", "nodename=n[1-2]", "state=undrain")
         idle(self.controller, "n1", "n2")
+        self.used = False
 
 
 @pytest.fixture(scope="module")
-def cluster(roots: Roots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def shared(roots: Roots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     lab = Lab(roots, tmp_path_factory.mktemp("lab"))
     try:
         yield Cluster(lab)
     finally:
         lab.close()
+
+
+@pytest.fixture
+def cluster(shared: Cluster) -> Iterator[Cluster]:
+    """The cluster, which each test finds without jobs."""
+    yield shared
+    if shared.used:
+        shared.quiet()
 
 
 @pytest.fixture(params=["v0.0.44", "v0.0.45"])
@@ -91,7 +117,7 @@ async def test_nodes_are_listed_with_what_we_need_to_know(client: SlurmClient) -
 
 async def test_an_unchanged_list_is_not_sent_again(client: SlurmClient) -> None:
     answer = await client.nodes()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE):
         # Slurm counts changes in whole seconds, and sends the list again while it could miss one.
         while answer is not None:
             await asyncio.sleep(0.1)
@@ -160,7 +186,6 @@ async def test_a_busy_node_is_draining_and_is_not_deleted(client: SlurmClient, c
         await client.delete_nodes([name])
     assert refusal.value.number == 2016
     assert await client.node(name) is not None
-    cluster.cancel_all()
 
 
 async def test_jobs_are_listed_read_and_cancelled(client: SlurmClient, cluster: Cluster) -> None:
@@ -176,16 +201,13 @@ async def test_jobs_are_listed_read_and_cancelled(client: SlurmClient, cluster: 
     await client.cancel_job(job)
     await client.cancel_job(99999)
     assert await client.job(99999) is None
-    cluster.cancel_all()
 
 
 async def test_tasks_of_an_array_are_found_by_their_own_id(client: SlurmClient, cluster: Cluster) -> None:
-    cluster.controller.run("sbatch", "--array=1-2", "-n1", "-o", "/dev/null", "--wrap", "sleep 300")
-    until(lambda: cluster.controller.run("squeue", "-h", "-t", "R", "-o", "%A").split()[1:], "the array does not run")
+    cluster.submit("--array=1-2", tasks=2)
     running = [row.job_id for row in await client.jobs_state() if row.state == ("RUNNING",)]
     jobs = [await client.job(number) for number in running]
     assert sorted(job.nodes for job in jobs if job) == ["n1", "n2"]
-    cluster.cancel_all()
 
 
 async def test_a_job_is_requeued_where_slurm_offers_it(cluster: Cluster) -> None:
@@ -193,6 +215,7 @@ async def test_a_job_is_requeued_where_slurm_offers_it(cluster: Cluster) -> None
     old, new = cluster.lab.client(["v0.0.44"]), cluster.lab.client(["v0.0.45"])
     with pytest.raises(Refused, match="requeue jobs by REST"):
         await old.requeue_job(job)
+    await new.update_nodes(["n1", "n2"], NodeUpdate.drain("so that it does not start again"))
     await new.requeue_job(job)
     found = await new.job(job)
     assert found is not None
@@ -200,7 +223,6 @@ async def test_a_job_is_requeued_where_slurm_offers_it(cluster: Cluster) -> None
     await new.requeue_job(99999)  # unknown: nothing is left to requeue
     await old.close()
     await new.close()
-    cluster.cancel_all()
 
 
 async def test_a_fenced_node_gives_up_its_job_at_once(client: SlurmClient, cluster: Cluster) -> None:
@@ -209,11 +231,11 @@ async def test_a_fenced_node_gives_up_its_job_at_once(client: SlurmClient, clust
     assert running is not None
     await client.update_nodes([running.nodes], NodeUpdate.down("pod is gone"))
     assert (await read(client, running.nodes)).down
-    await client.update_nodes([running.nodes], NodeUpdate.resume())
     again = await client.job(job)
     assert again is not None
     assert "RUNNING" not in again.job_state or again.nodes != running.nodes
-    cluster.cancel_all()
+    await client.update_nodes([running.nodes], NodeUpdate.resume())
+    assert not (await read(client, running.nodes)).down
 
 
 async def test_records_are_deleted_and_a_missing_one_counts_as_deleted(client: SlurmClient, cluster: Cluster) -> None:
@@ -248,25 +270,30 @@ async def test_a_good_configuration_is_taken_over_and_a_bad_one_refused(client: 
     good = CONF + "MaxJobCount=4321\n# ä\n"
     cluster.lab.write("slurm.conf", good)
     await client.reconfigure()
-    live = await current.conf()
-    assert live is not None
-    assert live.checksum == conf.checksum(good)
+    await live_is(current, good)
 
     cluster.lab.write("slurm.conf", CONF + "Bogus=1\n")
     with pytest.raises(Refused):
         await client.reconfigure()
-    live = await current.conf()
-    assert live is not None
-    assert live.checksum == conf.checksum(good)
+    await live_is(current, good)
 
     cluster.lab.write("slurm.conf", CONF)
     await client.reconfigure()
+    await live_is(current, CONF)
     await current.close()
     idle(cluster.controller, "n1", "n2")
 
 
+async def live_is(client: SlurmClient, text: str) -> None:
+    """Waits until slurmctld goes by this configuration."""
+    async with asyncio.timeout(PATIENCE):
+        while (live := await client.conf()) is None or live.checksum != conf.checksum(text):  # noqa: ASYNC110
+            await asyncio.sleep(0.1)
+
+
 async def test_the_snapshot_follows_and_knows_its_age(client: SlurmClient, cluster: Cluster) -> None:
-    snapshot = Snapshot(client)
+    now = 0.0
+    snapshot = Snapshot(client, clock=lambda: now)
     changes: list[str] = []
     snapshot.store.subscribe(lambda key, old, new: changes.append(key))
     assert not snapshot.fresh()
@@ -278,6 +305,8 @@ async def test_the_snapshot_follows_and_knows_its_age(client: SlurmClient, clust
     await snapshot.refresh(["n1"])
     assert changes == ["n1"]
     assert snapshot.absences("absent") == 1
+    now = 60.0
+    assert not snapshot.fresh()
 
 
 def test_a_dead_controller_is_unreachable_and_the_snapshot_keeps_what_it_knew(roots: Roots, tmp_path: Path) -> None:
@@ -289,6 +318,8 @@ def test_a_dead_controller_is_unreachable_and_the_snapshot_keeps_what_it_knew(ro
 
 
 async def _with_a_dead_controller(lab: Lab) -> None:
+    # slurmrestd tries that long to reach slurmctld.
+    lab.write("slurm.conf", CONF.replace("MessageTimeout=100", "MessageTimeout=10"))
     controller: Host = lab.slurmctld()
     answers(controller)
     controller.run("scontrol", "create", "NodeName=x1", "NodeAddr=127.0.0.1", "State=EXTERNAL", "CPUs=1")

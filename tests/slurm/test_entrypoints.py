@@ -1,5 +1,6 @@
 """The images' entry points: how they read what they are given, and that nothing ends them but their owner."""
 
+import contextlib
 import re
 import subprocess
 from pathlib import Path
@@ -7,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kubeslurm.local.sources import SOURCES
-from tests.slurm.hosts import Host, until
-from tests.slurm.lab import CONF, Lab, answers, idle
+from tests.slurm.hosts import PATIENCE, Host, until
+from tests.slurm.lab import CONF, Lab, account, answers, idle
 
 SCRIPTS = SOURCES / "images" / "slurm"
 SHEBANG = re.compile(rb"#!\S*(/env )?(/|\b)(ba|da)?sh\b")
@@ -16,7 +17,7 @@ SHEBANG = re.compile(rb"#!\S*(/env )?(/|\b)(ba|da)?sh\b")
 # Notes its arguments one per line; -C describes a machine of 2 sockets with 4 cores of 2 threads and 64 GB.
 STUB = """#!/bin/bash
 [[ $1 == -C ]] && exec echo "Boards=1 SocketsPerBoard=2 CoresPerSocket=4 ThreadsPerCore=2 RealMemory=64000"
-printf '%s\\n' "$@" > "$NOTES"
+printf '%s\\n' "$@" > "$NOTES.new" && mv "$NOTES.new" "$NOTES"
 exit 3
 """
 
@@ -31,10 +32,10 @@ def arguments(tmp_path: Path, *given: str, env: dict[str, str] | None = None) ->
     command = ["bash", str(SCRIPTS / "slurmd.sh"), *given]
     process = subprocess.Popen(command, env=settings | (env or {}), stderr=subprocess.DEVNULL)
     try:
-        until(lambda: notes.exists() and notes.read_text(), "slurmd was not started")
+        until(notes.exists, "slurmd was not started")
     finally:
         process.terminate()
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     return notes.read_text().splitlines()
 
 
@@ -53,7 +54,7 @@ def test_scripts_of_all_images_pass_shellcheck() -> None:
     assert {path.parent.name for path in found} >= {"base", "slurm", "mariadb", "openldap"}
     # SC2016: what another shell or program is to expand is in single quotes on purpose.
     options = ("--external-sources", "--source-path=SCRIPTDIR", "--exclude=SC2016")
-    subprocess.run(["shellcheck", *options, *map(str, found)], check=True, timeout=120)
+    subprocess.run(["shellcheck", *options, *map(str, found)], check=True, timeout=PATIENCE)
 
 
 def test_plain_arguments_pass_through_with_the_host_name(tmp_path: Path) -> None:
@@ -143,7 +144,8 @@ def controller_arguments(tmp_path: Path, *saved: str) -> list[str]:
         "SLURM_RUN": str(tmp_path / "run"),
         "SLURMCTLD_OPTIONS": "-v",
     }
-    done = subprocess.run(["bash", str(SCRIPTS / "slurmctld.sh"), "-D", "-R"], env=settings, check=False, timeout=20)
+    command = ["bash", str(SCRIPTS / "slurmctld.sh"), "-D", "-R"]
+    done = subprocess.run(command, env=settings, check=False, timeout=PATIENCE)
     assert done.returncode == 1
     return notes.read_text().splitlines()
 
@@ -167,23 +169,31 @@ def main_process(host: Host, name: str, *, after: int = 0) -> int:
         found = host.processes(name)
         return found[0] if len(found) == 1 and found[0] != after else 0
 
-    return until(settled, f"{name} has not settled down")
+    return until(settled, f"{name} has not settled down", evidence=host.evidence)
 
 
 def text_of(path: Path) -> str:
-    return path.read_text() if path.exists() else ""
+    with contextlib.suppress(FileNotFoundError):  # not there yet, or being replaced
+        return path.read_text()
+    return ""
+
+
+def says(host: Host, words: str, times: int = 1) -> None:
+    """Waits until the entry point has said something, so many times."""
+    until(lambda: host.output.read_text().count(words) >= times, f"not said: {words}", evidence=host.evidence)
 
 
 def test_slurmctld_outlives_its_own_death_and_every_reconfigure(lab: Lab) -> None:
     controller = lab.slurmctld()
     answers(controller)
-    for _ in range(2):
+    for times in (1, 2):
         before = main_process(controller, "slurmctld")
         controller.run("scontrol", "reconfigure")
         main_process(controller, "slurmctld", after=before)
+        says(controller, "slurmctld: reconfigured", times)
         answers(controller)
     controller.run("kill", "-9", str(main_process(controller, "slurmctld")))
-    until(lambda: "starting it again" in controller.output.read_text(), "the death was not noticed")
+    says(controller, "starting it again")
     answers(controller)
     assert controller.terminate() == 0
     assert re.search("slurmctld: stopping", controller.output.read_text())
@@ -202,20 +212,57 @@ def test_slurmctld_comes_up_with_the_last_good_files_and_takes_the_mended_ones(l
 
     lab.write("slurm.conf", CONF + "Bogus=1\n")
     second = lab.slurmctld()
-    until(lambda: "last ones that worked" in second.output.read_text(), "no fall-back")
-    until(lambda: second.processes("slurmctld"), "slurmctld does not run")
+    says(second, "last ones that worked")
+    until(lambda: second.processes("slurmctld"), "slurmctld does not run", evidence=second.evidence)
 
     lab.write("slurm.conf", CONF + "MaxJobCount=5432\n")
-    until(lambda: "have changed; trying them" in second.output.read_text(), "the mended files were not noticed")
-    answers(second)
-    assert "5432" in second.run("scontrol", "show", "config")
+    says(second, "have changed; trying them")
+    # Until it has ended, the one with the old files still answers.
+    until(
+        lambda: "5432" in second.run("scontrol", "show", "config"),
+        "the mended files are not used",
+        evidence=second.evidence,
+    )
+    assert second.terminate() == 0
+
+
+# In place of slurmctld: the first start fails, but not before it is told to.
+SLOW_FAILURE = """\
+#!/bin/sh
+[ -e /var/log/slurm/failed ] && exec /usr/sbin/slurmctld "$@"
+touch /var/log/slurm/starting
+until [ -e /var/log/slurm/failed ]; do sleep 0.05; done
+exit 1
+"""
+
+
+def test_files_that_are_mended_while_slurmctld_fails_with_the_bad_ones_are_tried(lab: Lab, tmp_path: Path) -> None:
+    first = lab.slurmctld()
+    answers(first)
+    assert first.terminate() == 0
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "slurmctld").write_text(SLOW_FAILURE)
+    (programs / "slurmctld").chmod(0o755)
+    lab.write("slurm.conf", CONF + "Bogus=1\n")
+    path = {"PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}
+    second = lab.slurmctld(binds={"/usr/local/sbin": programs}, env=path)
+    until((lab.log / "starting").exists, "slurmctld is not started", evidence=second.evidence)
+    lab.write("slurm.conf", CONF + "MaxJobCount=5432\n")
+    (lab.log / "failed").touch()
+    says(second, "have changed; trying them")
+    until(
+        lambda: "5432" in second.run("scontrol", "show", "config"),
+        "the mended files are not used",
+        evidence=second.evidence,
+    )
     assert second.terminate() == 0
 
 
 def test_slurmctld_that_never_worked_ends_with_the_reason(lab: Lab) -> None:
     lab.write("slurm.conf", CONF + "Bogus=1\n")
     controller = lab.slurmctld()
-    until(lambda: controller.ended, "it should have given up")
+    until(lambda: controller.ended, "it should have given up", evidence=controller.evidence)
     assert "unrecognized key: Bogus" in controller.output.read_text()
 
 
@@ -224,17 +271,30 @@ def test_a_job_survives_its_slurmd(lab: Lab) -> None:
     answers(controller)
     worker = lab.slurmd("n1")
     idle(controller, "n1")
-    controller.run("sbatch", "-o", "/dev/null", "--wrap", "sleep 300")
-    step = until(lambda: worker.processes("slurmstepd"), "the job does not run")
-    old = main_process(worker, "slurmd")
-    worker.run("kill", "-9", str(old))
-    main_process(worker, "slurmd", after=old)
-    until(lambda: "slurmd: has ended" in worker.output.read_text(), "the death was not said")
+    start_job(controller, worker)
+    step = main_process(worker, "slurmstepd")
+    began = slurmd_start(controller)
+    worker.run("kill", "-9", str(main_process(worker, "slurmd")))
+    says(worker, "slurmd: has ended")
+    # One that has not registered yet would miss the call to reconfigure.
+    until(lambda: slurmd_start(controller) != began, "slurmd has not come back", evidence=worker.evidence)
     controller.run("scontrol", "reconfigure")
-    until(lambda: "slurmd: reconfigured" in worker.output.read_text(), "slurmd did not reconfigure")
-    assert worker.processes("slurmstepd") == step
+    says(worker, "slurmd: reconfigured")
+    assert step in worker.processes("slurmstepd")
     assert controller.run("squeue", "-h", "-o", "%T").split() == ["RUNNING"]
     assert worker.terminate() == 0
+
+
+def start_job(controller: Host, worker: Host) -> None:
+    """Waits until its script is at work: before that, Slurm is still busy with the launch."""
+    controller.run("sbatch", "-o", "/dev/null", "--wrap", "exec sleep 3600")
+    until(lambda: worker.processes("sleep"), "the job does not run", evidence=lambda: account(controller))
+
+
+def slurmd_start(controller: Host) -> str:
+    """When the only slurmd started, in whole seconds; a second and more pass before a dead one is started again."""
+    found = controller.run("scontrol", "show", "node", "n1").partition("SlurmdStartTime=")[2]
+    return found.split()[0]
 
 
 def run_time(controller: Host) -> int:
@@ -248,16 +308,23 @@ def test_a_replaced_worker_gives_up_the_job_that_died_with_the_old_one(lab: Lab)
     answers(controller)
     worker = lab.slurmd("n1")
     idle(controller, "n1")
-    controller.run("sbatch", "-o", "/dev/null", "--wrap", "sleep 300")
-    until(lambda: worker.processes("slurmstepd"), "the job does not run")
+    start_job(controller, worker)
     worker.close()
     # Slurm believes in a reboot only a good second after it last heard of the node, and hears of a launch that late.
     heard = run_time(controller)
-    until(lambda: run_time(controller) > heard + 3, "slurmctld does not count on")
+    until(lambda: run_time(controller) > heard + 3, "slurmctld does not count on", evidence=lambda: account(controller))
     lab.slurmd("n1", "--extra=second")
-    until(lambda: "Node unexpectedly rebooted" in controller.run("scontrol", "show", "node", "n1"), "not noticed")
+    until(
+        lambda: "Node unexpectedly rebooted" in controller.run("scontrol", "show", "node", "n1"),
+        "not noticed",
+        evidence=lambda: account(controller),
+    )
     assert "Extra=second" in controller.run("scontrol", "show", "node", "n1")
-    assert controller.run("squeue", "-h", "-o", "%T").split() == ["PENDING"]
+    until(
+        lambda: controller.run("squeue", "-h", "-o", "%T").split() == ["PENDING"],
+        "the job was not given up",
+        evidence=lambda: account(controller),
+    )
 
 
 def test_slurmd_waits_for_a_slurmctld_that_comes_later(lab: Lab) -> None:
@@ -265,4 +332,4 @@ def test_slurmd_waits_for_a_slurmctld_that_comes_later(lab: Lab) -> None:
     until(worker.output.read_text, "the entry point has not started")
     controller = lab.slurmctld()
     answers(controller)
-    until(lambda: "n1" in controller.run("sinfo", "-h", "-N", "-o", "%n"), "n1 has not registered", 40)
+    until(lambda: "n1" in controller.run("sinfo", "-h", "-N", "-o", "%n"), "n1 has not registered")

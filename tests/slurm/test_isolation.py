@@ -8,8 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from kubeslurm.local import cgroups
-from tests.slurm.hosts import until
-from tests.slurm.lab import CONF, Lab, answers, idle
+from tests.slurm.hosts import PATIENCE, until
+from tests.slurm.lab import CONF, Lab, account, answers, idle
 
 MOUNTPOINT = "/sys/fs/cgroup"
 CGROUP_CONF = """\
@@ -46,7 +46,7 @@ def groups() -> Iterator[Groups]:
     layout, name = cgroups.detect(), f"test-{os.getpid()}"
     cgroups.make(layout, name)
     yield groups_of(layout, name)
-    assert cgroups.remove(layout, name, patience=20) == []
+    assert cgroups.remove(layout, name, patience=PATIENCE) == []
 
 
 # The groups come first, so that they go last: a worker of a test that failed still sits in them.
@@ -62,5 +62,9 @@ def test_a_job_gets_its_cores_and_memory_and_no_more(groups: Groups, lab: Lab) -
 
     greedy = "head -c 400M /dev/zero | tail -c 399M > /dev/null"
     job = controller.run("sbatch", "--parsable", "-n1", "--mem=100", "-o", "/dev/null", "--wrap", greedy).strip()
-    until(lambda: "OUT_OF_MEMORY" in controller.run("scontrol", "show", "job", job), "the job was not stopped", 30)
+    until(
+        lambda: "OUT_OF_MEMORY" in controller.run("scontrol", "show", "job", job),
+        "the job was not stopped",
+        evidence=lambda: account(controller),
+    )
     assert worker.terminate() == 0
