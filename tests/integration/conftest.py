@@ -7,14 +7,18 @@ from pathlib import Path
 import pytest
 
 from kubeslurm.api.crds import crds, to_yaml
-from kubeslurm.api.kinds import NAMESPACE
+from kubeslurm.api.kinds import NAMESPACE, SLURM_KINDS
 from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.errors import LocalError
+from kubeslurm.slurm import session
+from tests.support.follow import PATIENCE
 from tests.support.proxy import Proxy
+from tests.support.slurm import wait_for
 
 
 @pytest.fixture(scope="session")
@@ -23,7 +27,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         shared = Cluster("integration")
-        shared.up([])
+        shared.up([], timeout=400)
     try:
         yield shared
     finally:
@@ -36,14 +40,33 @@ def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> C
     file = tmp_path_factory.mktemp("crds") / "crds.yaml"
     file.write_text("---\n".join(to_yaml(crd) for crd in crds().values()), encoding="utf-8")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
-    cluster.kubectl("wait", ESTABLISHED, "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    cluster.kubectl("wait", ESTABLISHED, "--timeout=180s", *(f"crd/{name}" for name in crds()))
+    wait_for("all kinds to be served", lambda: served(cluster))
     return cluster
+
+
+def served(cluster: Cluster) -> bool:
+    """Whether new kinds are to be had, listed and explained: the API server gets there bit by bit."""
+    try:
+        shown = cluster.kubectl("api-resources", "--categories=slurm", "--output=name").split()
+        for kind in SLURM_KINDS:
+            cluster.kubectl("get", f"{kind.plural}.{kind.group}", "--all-namespaces")
+            cluster.kubectl("explain", kind.plural, f"--api-version={kind.api_version}")
+    except LocalError:
+        return False
+    return set(shown) == set(crds())
+
+
+@pytest.fixture(autouse=True)
+def patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine may be too busy to open a connection within a second."""
+    monkeypatch.setattr(session, "CONNECT", PATIENCE)
 
 
 @pytest.fixture
 async def connection(cluster: Cluster) -> AsyncIterator[Connection]:
     """A connection of the test's own, past any proxy."""
-    made = Connection(connect(cluster.kubeconfig), timeout=30)
+    made = Connection(connect(cluster.kubeconfig), timeout=60)
     yield made
     await made.close()
 
@@ -53,7 +76,7 @@ async def namespace(connection: Connection, request: pytest.FixtureRequest) -> A
     """A namespace of the test's own."""
     name = request.node.name.split("[")[0].replace("_", "-")[:50].strip("-")
     kube = Kube(connection, Caches(connection), manager="test")
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while await kube.get(NAMESPACE, Key("", name)) is not None:  # noqa: ASYNC110 (being deleted by the server)
             await asyncio.sleep(0.1)
     await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

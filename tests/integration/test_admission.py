@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kubeslurm.api.crds import crds, to_yaml
+from kubeslurm.api.crds import to_yaml
 from kubeslurm.api.kinds import SECRET, VALIDATING_WEBHOOKS, kind_of
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
@@ -34,28 +33,29 @@ INSTALLED = {"ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRol
 
 
 @pytest.fixture(scope="module")
-def webhook(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def webhook(definitions: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """The cluster with our definitions, the chart's webhook objects and a webhook process under the chart's account."""
     folder = tmp_path_factory.mktemp("webhook")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WHERE}}
-    objects = [*crds().values(), namespace, *chart(), *way_in()]
+    objects = [namespace, *chart(), *way_in()]
     file = folder / "objects.yaml"
     file.write_text("---\n".join(to_yaml(each) for each in objects), encoding="utf-8")
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
-    cluster.kubectl("wait", ESTABLISHED, "--timeout=60s", *(f"crd/{name}" for name in crds()))
+    definitions.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
     try:
-        with process(cluster, folder):
-            yield cluster
+        with process(definitions, folder):
+            # The API server learns of the webhook, of its certificate and of its rights one by one.
+            wait_for("the webhook to be asked", lambda: "create it first" in refusal(definitions))
+            yield definitions
     finally:
-        cluster.kubectl("delete", "--ignore-not-found", VALIDATING_WEBHOOKS.plural, NAME)
-        cluster.kubectl("delete", "--wait=false", "namespace", WHERE)
+        definitions.kubectl("delete", "--ignore-not-found", VALIDATING_WEBHOOKS.plural, NAME)
+        definitions.kubectl("delete", "--timeout=180s", "namespace", WHERE)
 
 
 def chart() -> list[Tree]:
     """What the chart brings for the webhook, but for its Deployment: there are no nodes here to run it."""
     values = f"webhook.namespaces={{{WHERE}}}"
     argv = [str(HELM), "template", "slurm-operator", str(ROOT / "charts/slurm-operator"), f"--namespace={WHERE}"]
-    rendered = subprocess.run([*argv, f"--set={values}"], check=True, capture_output=True, text=True, timeout=60)
+    rendered = subprocess.run([*argv, f"--set={values}"], check=True, capture_output=True, text=True, timeout=180)
     trees: list[Any] = [each for each in yaml.safe_load_all(rendered.stdout) if each]
     return [each for each in trees if each["kind"] in INSTALLED and each["metadata"]["name"].startswith(NAME)]
 
@@ -123,12 +123,17 @@ def test_a_deleted_certificate_is_back_trusted_and_in_use(webhook: Cluster) -> N
         lambda: bool(held := authorities(webhook)) and held != before and trusted(webhook) == {held},
     )
     assert before.split(b"-----END")[0] in authorities(webhook), "what other replicas still serve is trusted no more"
+    wait_for("the webhook to be asked again", lambda: "create it first" in refusal(webhook))
+
+
+def refusal(cluster: Cluster) -> str:
+    """What the API server says to an object that lacks another."""
     manifest = yaml.safe_dump(
         next(case for case in cases("invalid-webhook") if "missing" in case.name).objects(WHERE)[0]
     )
-    command = webhook.kubectl_command("create", "--dry-run=server", "--filename=-")
-    answer = subprocess.run(command, input=manifest, capture_output=True, text=True, check=False, timeout=30)
-    assert "create it first" in answer.stderr
+    command = cluster.kubectl_command("create", "--dry-run=server", "--filename=-")
+    answer = subprocess.run(command, input=manifest, capture_output=True, text=True, check=False, timeout=180)
+    return answer.stderr
 
 
 def authorities(cluster: Cluster) -> bytes:

@@ -23,7 +23,7 @@ from kubeslurm.kube.errors import Fenced
 from kubeslurm.kube.fence import Fence, boot_time
 from kubeslurm.kube.leader import Leader, LeadershipLost
 from kubeslurm.local.cluster import Cluster
-from tests.support.follow import eventually, following
+from tests.support.follow import PATIENCE, eventually, following
 from tests.support.replica import LEASE, TIMING
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ class Inputs:
         return lease.spec.holderIdentity if lease is not None else ""
 
     async def holder_is(self, accept: Callable[[str], bool]) -> str:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             while not accept(holder := await self.holder()):  # noqa: ASYNC110 (the Lease lives on the server)
                 await asyncio.sleep(0.05)
         return holder
@@ -110,7 +110,7 @@ async def test_a_leader_that_is_asked_to_stop_hands_over_at_once(
         await eventually(inputs.copied, "the first leader at work")
         first = await inputs.holder_is(lambda holder: holder in running)
         running[first].send_signal(signal.SIGTERM)
-        assert await running[first].wait() == 0
+        assert await asyncio.wait_for(running[first].wait(), PATIENCE) == 0
         await inputs.holder_is(lambda holder: holder in running and holder != first)
         await inputs.write("in", "second")
         await eventually(inputs.copied, "the second leader at work")
@@ -138,7 +138,7 @@ class Candidate:
 @asynccontextmanager
 async def candidates(kubeconfig: Path, namespace: str) -> AsyncIterator[tuple[Candidate, Candidate]]:
     first = Candidate(kubeconfig, namespace, "first")
-    await first.leader.acquired()
+    await asyncio.wait_for(first.leader.acquired(), PATIENCE)
     second = Candidate(kubeconfig, namespace, "second")
     try:
         yield first, second
@@ -154,7 +154,7 @@ def output(namespace: str) -> dict[str, object]:
 async def renewals(kube: Kube, namespace: str, year: int) -> None:
     """Waits until the first candidate has renewed its Lease in that year, and for longer than a Lease counts."""
     stamps: set[datetime] = set()
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE):
         while len(stamps) * TIMING.retry < TIMING.lease + 1:
             await asyncio.sleep(TIMING.retry / 4)
             lease = await kube.get(LEASE_KIND, Key(namespace, LEASE))
@@ -185,6 +185,6 @@ async def test_a_machine_that_slept_through_its_lease_writes_nothing_and_gives_w
         with pytest.raises(Fenced):
             await first.kube.apply(output(namespace) | {"data": {"late": "write"}})
         with pytest.raises(LeadershipLost):
-            await asyncio.wait_for(first.task, 30)
-        await asyncio.wait_for(second.leader.acquired(), 30)
+            await asyncio.wait_for(first.task, PATIENCE)
+        await asyncio.wait_for(second.leader.acquired(), PATIENCE)
         await second.kube.apply(output(namespace))

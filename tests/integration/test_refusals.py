@@ -35,9 +35,10 @@ async def test_missing_images_are_named_in_a_condition_and_can_be_given_later(
 
         await kubectl("patch", "controller/slurm", "--type=merge", f"--patch={image('slurmctld')}")
         await kubectl("patch", "nodeset/cpu", "--type=merge", f"--patch={image('slurmd')}")
-        await kubectl("wait", "--for=create", "--timeout=30s", "pod/cpu-0")
+        await kubectl("wait", "--for=create", "--timeout=180s", "pod/cpu-0")
         await until("controller/slurm", "is being tried")
-        await kubectl("delete", "slurm", "--all", "--wait=false")
+        # While somebody is there to let them go, or their namespace would stay for the tests that follow.
+        await kubectl("delete", "slurm", "--all", "--timeout=180s")
     assert "Traceback" not in replica.log.read_text()
 
 

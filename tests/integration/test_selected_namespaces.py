@@ -11,6 +11,7 @@ from kubeslurm.cli.helm import Release, rendered
 from kubeslurm.cli.releases import CHARTS
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.operator.rbac import watched
+from tests.support.audit import parts_of
 from tests.support.operator import DEADLINE, SMALL, account, running
 
 SELECTED, OTHER = "selected", "not-selected"
@@ -34,14 +35,14 @@ async def test_selected_namespaces_need_no_more_than_roles_there_and_a_look_at_n
     async with running(tmp_path / "log", flags, **environment) as replica, asyncio.timeout(2 * DEADLINE):
         await replica.until_ready()
         for made in ("poddisruptionbudget/slurm-workers-pdb-slurm", "secret/token-jwt-me"):
-            await kubectl("wait", "--for=create", "--timeout=60s", made, f"--namespace={SELECTED}")
+            await kubectl("wait", "--for=create", "--timeout=180s", made, f"--namespace={SELECTED}")
         while not all(await asyncio.to_thread(touched, definitions, SELECTED)):  # noqa: ASYNC110 (another process does it)
             await asyncio.sleep(0.2)
         scraped = await replica.get(replica.metrics, "/metrics")
         assert not any(touched(definitions, OTHER))
         # Before the namespace: with it the Role goes, and with the Role the right to let the objects go.
-        await kubectl("delete", "slurm", "--all", f"--namespace={SELECTED}", "--timeout=60s")
-        await kubectl("delete", "namespace", OTHER, SELECTED, "--timeout=60s")
+        await kubectl("delete", "slurm", "--all", f"--namespace={SELECTED}", "--timeout=180s")
+        await kubectl("delete", "namespace", OTHER, SELECTED, "--timeout=180s")
     assert scraped is not None
     assert "kubeslurm_api_requests_total" in scraped.text
     assert 'code="403"' not in scraped.text
@@ -83,7 +84,8 @@ def asked(cluster: Cluster, namespace: str, verb: str = "") -> dict[str, set[str
     """Where the operator's account asked for each resource, by the API server's own record."""
     places: dict[str, set[str]] = {}
     user = f"system:serviceaccount:{namespace}:slurm-operator"
-    for line in cluster.log("audit").read_text().splitlines():
+    # What comes after the last end of a line is still being written.
+    for line in (line for part in parts_of(cluster) for line in part.read_bytes().split(b"\n")[:-1]):
         entry = json.loads(line)
         if entry["user"]["username"] == user and verb in ("", entry["verb"]):
             target = entry["objectRef"]

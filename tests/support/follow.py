@@ -17,8 +17,11 @@ from kubeslurm.kube.objects import key_of
 
 T = TypeVar("T", bound=Resource)
 
+# Seconds for what takes a moment: the machine may be slow and busy, and a wait that ends well costs nothing.
+PATIENCE = 180.0
 
-async def eventually(look: Callable[[], object], what: str, *, timeout: float = 60.0) -> None:
+
+async def eventually(look: Callable[[], object], what: str, *, timeout: float = PATIENCE) -> None:
     """Wait until `look` is true."""
     try:
         async with asyncio.timeout(timeout):
@@ -49,7 +52,7 @@ class Follower(Generic[T]):
     def versions(self) -> dict[Key, str]:
         return {key_of(obj): obj.metadata.resourceVersion for obj in self.store}
 
-    async def converge(self, direct: Kube, *, timeout: float = 60.0) -> None:
+    async def converge(self, direct: Kube, *, timeout: float = PATIENCE) -> None:
         """Wait until the store equals a fresh list and every key was reconciled in its last version."""
         listed: dict[Key, str] | None = None
         try:
@@ -71,12 +74,12 @@ class Follower(Generic[T]):
 
 @asynccontextmanager
 async def following(kind: Kind[T], kubeconfig: Path, namespace: str = "") -> AsyncIterator[Follower[T]]:
-    connection = Connection(connect(kubeconfig))
+    connection = Connection(connect(kubeconfig), timeout=60)
     follower = Follower(kind, connection, namespace)
     sources = [reflector.run() for _, reflector in follower.caches.reflectors]
     tasks = [asyncio.create_task(work) for work in (*sources, follower.controller.run())]
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await follower.store.wait_synced()
         yield follower
         assert not any(task.done() for task in tasks)

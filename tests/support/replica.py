@@ -16,7 +16,8 @@ from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.leader import Leader, Timing
 
 LEASE = "replica-test"
-TIMING = Timing(lease=9.0, renew=6.0, retry=0.3)
+# A request may take twice the last: a machine that stands still for some seconds must not cost the Lease.
+TIMING = Timing(lease=20.0, renew=16.0, retry=1.0)
 
 
 async def main(kubeconfig: str, namespace: str, identity: str) -> None:
