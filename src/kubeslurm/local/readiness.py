@@ -54,7 +54,8 @@ def wait_until_ready(home: Home, spec: ClusterSpec, step: Step, deadline: float)
     while True:
         reached = home.reached()
         missing = wanted.difference(reached.nodes_ready)
-        step.update(done=len(wanted) - len(missing), total=len(wanted), note="nodes ready")
+        ready = len(wanted) - len(missing) + reached.fake_nodes_ready
+        step.update(done=ready, total=len(wanted) + spec.fake_nodes, note="nodes ready")
         if home.serving.exists() and not missing and reached.fake_nodes_ready >= spec.fake_nodes:
             break
         _check(home, spec, deadline)
