@@ -17,7 +17,7 @@ from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import TERMINATING_PAUSE
 from kubeslurm.local.cluster import Cluster
 from tests.support import installation
-from tests.support.audit import asked_of, parts_of
+from tests.support.audit import asked_of, lines, parts_of
 from tests.support.operator import DEADLINE, SMALL, Replica, account, running
 
 
@@ -129,9 +129,7 @@ async def test_a_namespace_that_is_deleted_is_let_go_and_not_fought_for(
 def record(cluster: Cluster, namespace: str, *, place: str) -> list[Tree]:
     """What the operator of one namespace asked for in another."""
     user = f"system:serviceaccount:{namespace}:{installation.OPERATOR}"
-    # What comes after the last end of a line is still being written.
-    lines = (line for part in parts_of(cluster) for line in part.read_bytes().split(b"\n")[:-1])
-    entries = [entry for entry in map(json.loads, lines) if entry["user"]["username"] == user]
+    entries = [entry for entry in map(json.loads, lines(parts_of(cluster))) if entry["user"]["username"] == user]
     found = [entry for entry in entries if entry.get("objectRef", {}).get("namespace") == place]
     assert found
     return found

@@ -11,7 +11,7 @@ from kubeslurm.cli.helm import Release, rendered
 from kubeslurm.cli.releases import CHARTS
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.operator.rbac import watched
-from tests.support.audit import parts_of
+from tests.support.audit import lines, parts_of
 from tests.support.operator import DEADLINE, SMALL, account, running
 
 SELECTED, OTHER = "selected", "not-selected"
@@ -84,9 +84,7 @@ def asked(cluster: Cluster, namespace: str, verb: str = "") -> dict[str, set[str
     """Where the operator's account asked for each resource, by the API server's own record."""
     places: dict[str, set[str]] = {}
     user = f"system:serviceaccount:{namespace}:slurm-operator"
-    # What comes after the last end of a line is still being written.
-    for line in (line for part in parts_of(cluster) for line in part.read_bytes().split(b"\n")[:-1]):
-        entry = json.loads(line)
+    for entry in map(json.loads, lines(parts_of(cluster))):
         if entry["user"]["username"] == user and verb in ("", entry["verb"]):
             target = entry["objectRef"]
             places.setdefault(target["resource"], set()).add(target.get("namespace", ""))

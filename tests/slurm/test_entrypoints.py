@@ -7,6 +7,8 @@ from pathlib import Path
 from tests.slurm.hosts import Host, until
 from tests.slurm.lab import CONF, Lab, account, answers, idle
 
+MENDED = CONF + "MaxJobCount=5432\n"
+
 
 def main_process(host: Host, name: str, *, after: int = 0) -> int:
     """The daemon once it is alone under its name; a process that takes over shares it for a moment."""
@@ -61,15 +63,19 @@ def test_slurmctld_comes_up_with_the_last_good_files_and_takes_the_mended_ones(l
     says(second, "last ones that worked")
     until(lambda: second.processes("slurmctld"), "slurmctld does not run", evidence=second.evidence)
 
-    lab.write("slurm.conf", CONF + "MaxJobCount=5432\n")
-    says(second, "have changed; trying them")
+    lab.write("slurm.conf", MENDED)
+    takes_mended_files(second)
+
+
+def takes_mended_files(controller: Host) -> None:
+    says(controller, "have changed; trying them")
     # Until it has ended, the one with the old files still answers.
     until(
-        lambda: "5432" in second.run("scontrol", "show", "config"),
+        lambda: "5432" in controller.run("scontrol", "show", "config"),
         "the mended files are not used",
-        evidence=second.evidence,
+        evidence=controller.evidence,
     )
-    assert second.terminate() == 0
+    assert controller.terminate() == 0
 
 
 # In place of slurmctld: the first start fails, but not before it is told to.
@@ -94,15 +100,9 @@ def test_files_that_are_mended_while_slurmctld_fails_with_the_bad_ones_are_tried
     path = {"PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}
     second = lab.slurmctld(binds={"/usr/local/sbin": programs}, env=path)
     until((lab.log / "starting").exists, "slurmctld is not started", evidence=second.evidence)
-    lab.write("slurm.conf", CONF + "MaxJobCount=5432\n")
+    lab.write("slurm.conf", MENDED)
     (lab.log / "failed").touch()
-    says(second, "have changed; trying them")
-    until(
-        lambda: "5432" in second.run("scontrol", "show", "config"),
-        "the mended files are not used",
-        evidence=second.evidence,
-    )
-    assert second.terminate() == 0
+    takes_mended_files(second)
 
 
 def test_slurmctld_that_never_worked_ends_with_the_reason(lab: Lab) -> None:

@@ -1,6 +1,6 @@
 """What service accounts asked of an API server, by its own record."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -62,6 +62,11 @@ class Asked(msgspec.Struct, frozen=True):
         return answer.code == 403 and "because it is being terminated" not in answer.message
 
 
+def lines(parts: Iterable[Path]) -> Iterator[bytes]:
+    """All whole lines of a record: what comes after the last end of a line is still being written."""
+    return (line for part in parts for line in part.read_bytes().split(b"\n")[:-1])
+
+
 def read(parts: Iterable[Path], *accounts: str) -> set[Asked]:
     """All requests of these service accounts; a watch is on record once it has ended.
 
@@ -69,13 +74,12 @@ def read(parts: Iterable[Path], *accounts: str) -> set[Asked]:
     was granted anything says nothing about the rights that it needs.
     """
     decode = msgspec.json.Decoder(Line).decode
-    # What comes after the last end of a line is still being written.
-    every = (decode(line) for part in parts for line in part.read_bytes().split(b"\n")[:-1])
-    lines = sorted((each for each in every if each.user.username in accounts), key=_moment)
-    granted = {line.pod: _moment(line) for line in lines if line.responseStatus.code < 400}
+    every = map(decode, lines(parts))
+    theirs = sorted((each for each in every if each.user.username in accounts), key=_moment)
+    granted = {line.pod: _moment(line) for line in theirs if line.responseStatus.code < 400}
     return {
         Asked(line.verb, line.user.username, line.objectRef, line.responseStatus)
-        for line in lines
+        for line in theirs
         if line.responseStatus.code != 403 or _moment(line) <= granted.get(line.pod, _moment(line))
     }
 
