@@ -5,7 +5,6 @@ Two indices on pods and a controller that does nothing, like the Go program besi
 
 import argparse
 import asyncio
-import gc
 import logging
 import resource
 import time
@@ -16,6 +15,7 @@ import structlog
 
 from kubeslurm.api.kinds import NODE, POD
 from kubeslurm.api.views import Pod
+from kubeslurm.engine import collector
 from kubeslurm.engine.controller import Controller
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.stall import StallMeter
@@ -87,7 +87,7 @@ async def follow(connection: Connection, namespace: str, nodes: bool, events: in
     for _, store in caches.stores:
         await store.wait_synced()
     synced = time.monotonic()
-    gc.freeze()
+    collector.settle()
     print("synced", flush=True)
     await count.done.wait()
     ended = time.monotonic()
@@ -126,4 +126,5 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    collector.relax()  # as the operator does
     asyncio.run(main())

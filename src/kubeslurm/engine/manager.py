@@ -1,14 +1,13 @@
 """Starts everything in the right order, and stops it in the reverse one."""
 
 import asyncio
-import gc
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
 import structlog
 
-from kubeslurm.engine import metrics
+from kubeslurm.engine import collector, metrics
 from kubeslurm.engine.controller import Controller
 from kubeslurm.engine.stall import StallMeter
 from kubeslurm.engine.store import Store
@@ -79,9 +78,7 @@ class Manager:
         for name, store in self._stores.items():
             await store.wait_synced()
             log.debug("store synced", store=name, objects=len(store))
-        # What the first list brought lives for long: the collector need not walk it again and again.
-        gc.collect()
-        gc.freeze()
+        collector.settle()
         if self._gate is not None:
             await self._gate()
         log.info("controllers start", controllers=[controller.name for controller in self._controllers])

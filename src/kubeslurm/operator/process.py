@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import structlog
 
+from kubeslurm.engine import collector
 from kubeslurm.engine.manager import Manager
 from kubeslurm.kube.connection import ConfigurationError, Connection
 from kubeslurm.kube.leader import LeadershipLost
@@ -77,6 +78,7 @@ async def run_until(manager: Manager, stop: asyncio.Event) -> None:
 
 def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
     """Runs until the work ends or a signal asks for the stop event; returns the exit status."""
+    collector.relax()
     return asyncio.run(_guarded(work))
 
 

@@ -1,14 +1,17 @@
 """The parts of the operator, put together but not started."""
 
 import asyncio
+import gc
 import os
 import signal
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
 import yaml
 
+from kubeslurm.engine import collector
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Fenced
 from kubeslurm.operator import process
@@ -73,6 +76,25 @@ async def test_the_webhook_is_not_ready_before_it_has_a_certificate(kubeconfig: 
     await admission.connection.close()
 
 
+@pytest.fixture
+def _collector() -> Iterator[None]:
+    """A process sets Python's collector for itself; this one has other tests to run."""
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("_collector")
+def test_a_process_seldom_looks_for_garbage() -> None:
+    async def work(_stop: asyncio.Event) -> None:
+        assert gc.get_threshold()[0] == collector.THRESHOLD
+        assert gc.get_freeze_count() > 0
+
+    assert process.run(work) == 0
+
+
+@pytest.mark.usefixtures("_collector")
 def test_a_signal_ends_the_work_in_peace() -> None:
     async def work(stop: asyncio.Event) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
@@ -81,6 +103,7 @@ def test_a_signal_ends_the_work_in_peace() -> None:
     assert process.run(work) == 0
 
 
+@pytest.mark.usefixtures("_collector")
 def test_an_expected_failure_ends_the_process_with_a_sentence() -> None:
     async def work(_stop: asyncio.Event) -> None:
         raise process.StillBusyError("a NodeSet is still being deleted")
