@@ -19,7 +19,6 @@ from kubeslurm.decide.placement import Fit
 from kubeslurm.decide.plan import Plan, Policy
 from kubeslurm.decide.scale import SCALE_IN
 from kubeslurm.engine.key import Key
-from kubeslurm.engine.limit import Backoff
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists, NotFound
 from kubeslurm.kube.events import Events
@@ -27,12 +26,12 @@ from kubeslurm.reconcile import crowd, refusal
 from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.observe import Observer, View
 from kubeslurm.reconcile.removal import Outcome, Removal, Request
+from kubeslurm.reconcile.rests import Rests
 from kubeslurm.reconcile.slurm_nodes import SlurmNodes
 from kubeslurm.report import pod as report
 from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.models import NodeUpdate
 
-FIRST_REST, LONGEST_REST = 1.0, 900.0
 LEDGER_PATIENCE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
 
 
@@ -42,13 +41,6 @@ class Settings(msgspec.Struct, frozen=True):
     watched_conditions: frozenset[str] = frozenset()
     mirrored: bool = False  # drains made in Slurm are shown as cordons of Kubernetes nodes
     domain: str = names.DOMAIN
-
-
-class Rest(msgspec.Struct):
-    """How long a slot whose workers keep failing is left alone."""
-
-    backoff: Backoff
-    until: float = 0.0
 
 
 class Pods:
@@ -66,19 +58,16 @@ class Pods:
         self._events = events
         self._observer = observer
         self._settings = settings
-        self._clock = clock
         self._ledgers = Ledgers(clock)
         self._nodes = SlurmNodes(kube, self._ledgers)
         self._removal = Removal(kube, self._ledgers, clock)
-        self._rests: dict[tuple[str, str], Rest] = {}
+        self._rests = Rests(clock)
         self._refusals = refusal.Memory(clock)
 
     def policy(self, nodeset: NodeSet, view: View) -> Policy:
         """What the decision must know besides the objects."""
-        now, uid = self._clock(), nodeset.metadata.uid
-        for each in view.seen.workers:
-            if each.ready:
-                self._rests.pop((uid, each.slurm_name), None)
+        uid = nodeset.metadata.uid
+        self._rests.end(uid, (each.slurm_name for each in view.seen.workers if each.ready))
         return Policy(
             tolerations=worker.tolerations(nodeset),
             watched_conditions=self._settings.watched_conditions,
@@ -86,14 +75,13 @@ class Pods:
             absences=view.absences,
             pins=_pins(nodeset, view),
             forced=_is_forced(nodeset),
-            resting=frozenset(name for (owner, name), rest in self._rests.items() if owner == uid and rest.until > now),
+            resting=self._rests.current(uid),
         )
 
     def forget(self, nodeset: NodeSet) -> None:
         """Drops what was remembered about a NodeSet that is over."""
-        uid = nodeset.metadata.uid
-        self._refusals.forget(uid)
-        self._rests = {place: rest for place, rest in self._rests.items() if place[0] != uid}
+        self._refusals.forget(nodeset.metadata.uid)
+        self._rests.forget(nodeset.metadata.uid)
 
     async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> tuple[str, ...]:
         """Writes what pods need before they can start, and the history of their template."""
@@ -194,7 +182,7 @@ class Pods:
         )
         for each in wanted:
             if each.finished and each.name in outcome.removed:
-                self._rest(nodeset.metadata.uid, each.slurm_name)
+                self._rests.begin(nodeset.metadata.uid, each.slurm_name)
         await self._release_claims(nodeset, [each for each in plan.remove if each.name in outcome.removed], plan)
         if outcome.removed:
             self._events.normal(nodeset, "SuccessfulDelete", f"deleted {_words(outcome.removed)}")
@@ -275,10 +263,6 @@ class Pods:
         except (SlurmError, TimeoutError):
             return None
         return ledger.deadlines(busy) if ledger.complete else None
-
-    def _rest(self, uid: str, slurm_name: str) -> None:
-        rest = self._rests.setdefault((uid, slurm_name), Rest(Backoff(FIRST_REST, LONGEST_REST)))
-        rest.until = self._clock() + rest.backoff.next()
 
 
 def _is_done_with(each: Worker, plan: Plan) -> bool:

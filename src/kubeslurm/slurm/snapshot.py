@@ -65,6 +65,7 @@ class Snapshot:
         self._written: dict[str, tuple[Hashable, float]] = {}
         self._cost = 0.0
         self._awaited = asyncio.Event()
+        self._looking = asyncio.Lock()  # one look at a time: an older list must not come after a newer one
         self._health: list[Callable[[], None]] = []
 
     def age(self, now: float | None = None) -> float:
@@ -106,6 +107,10 @@ class Snapshot:
 
     async def poll(self) -> float:
         """One look at Slurm; returns how long to rest before the next."""
+        async with self._looking:
+            return await self._look()
+
+    async def _look(self) -> float:
         asked, slept = self._clock(), self._asleep()
         self._awaited.clear()
         try:

@@ -14,7 +14,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Forbidden
 from kubeslurm.reconcile.jobs import Ledgers
 from kubeslurm.reconcile.slurm_nodes import SlurmNodes
-from kubeslurm.slurm.models import Job, Node, NodeUpdate, Number
+from kubeslurm.slurm.models import Job, Node, Number
 from tests.support.world import CLUSTER, SET, World
 
 GPU_0 = Key("slurm", "gpu-0")
@@ -154,19 +154,6 @@ async def test_a_younger_neighbour_survives_the_end_of_a_lost_job(world: World) 
     assert not world.slurm.records["gpu-0"].down
 
 
-async def test_an_admins_down_outlives_a_rollout(world: World) -> None:
-    """A rollout drains the node over the admin's reason and takes its pod; the next one must not get jobs."""
-    await world.turn(2)
-    node = world.slurm.records["gpu-0"]
-    world.slurm.records["gpu-0"] = msgspec.structs.replace(node, state=("DOWN",), reason="bad PSU")
-    before = pod(world)["metadata"]["uid"]
-    world.nodeset(replicas=2, extraConf="Weight=7")
-    await world.turn(12)
-    assert pod(world)["metadata"]["uid"] != before
-    assert world.slurm.records["gpu-0"].reason == "bad PSU"
-    assert world.slurm.records["gpu-0"].down
-
-
 async def test_a_newer_hook_of_ours_restarts_no_worker(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     before = {tree["metadata"]["uid"] for tree in world.kube.pods()}
     monkeypatch.setattr(worker, "PRE_STOP", "true")
@@ -205,48 +192,13 @@ async def test_a_refused_shared_object_does_not_stop_a_drain(world: World) -> No
     assert "exceeded quota" in world.message("Degraded")
 
 
-async def test_a_drain_that_an_admin_set_a_moment_ago_is_not_lifted(world: World) -> None:
-    """The last poll shows a node that we may resume; an admin has drained it since."""
-    cluster = world.clusters.of(CLUSTER)
-    assert cluster is not None
-    world.slurm.drain("gpu-0", "bad fan")
-    nodes = SlurmNodes(world.kube, Ledgers())  # type: ignore[arg-type]
-    await nodes.update(cluster, {"gpu-0": NodeUpdate.resume()})
-    assert world.slurm.records["gpu-0"].reason == "bad fan"
-    assert world.slurm.records["gpu-0"].drain
-
-
-async def test_a_fence_keeps_the_reason_of_an_admins_drain(world: World) -> None:
-    await world.turn(2)
-    job = world.slurm.submit("gpu-0")
-    world.slurm.drain("gpu-0", "bad GPU")
-    await world.turn()
-    world.kill_pod("gpu-0")
-    await world.turn(4)
-    assert world.slurm.requeued == [job]
-    assert world.slurm.records["gpu-0"].reason == "bad GPU"
-    assert world.slurm.records["gpu-0"].drain
-
-
-async def test_a_fence_keeps_an_admins_reason_inside_one_of_ours(world: World) -> None:
-    await world.turn(2)
-    job = world.slurm.submit("gpu-0")
-    world.slurm.drain("gpu-0", "slurm-operator: Node (host-0) was cordoned (was: bad GPU)")
-    world.kill_pod("gpu-0")
-    cluster = world.clusters.of(CLUSTER)
-    assert cluster is not None
-    await SlurmNodes(world.kube, Ledgers()).fence_orphans(cluster, [world.slurm.records["gpu-0"]])  # type: ignore[arg-type]
-    assert world.slurm.requeued == [job]
-    assert world.slurm.records["gpu-0"].reason.endswith("(was: bad GPU)")
-
-
 async def test_a_failed_pod_that_rests_does_not_leave_its_jobs_hanging(world: World) -> None:
     await world.turn(2)
     job = world.slurm.submit("gpu-0")
     tree = copy.deepcopy(pod(world))
     tree["status"]["phase"] = "Failed"
     world.kube.put(POD, tree)
-    world.reconciler.pods._rest(world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0")
+    world.reconciler.pods._rests.begin(world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0")
     await world.turn()
     assert world.slurm.requeued == [job]
 

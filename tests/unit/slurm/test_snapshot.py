@@ -68,6 +68,23 @@ async def test_before_the_first_answer_nothing_is_fresh() -> None:
     assert snapshot.failure
 
 
+async def test_an_older_list_never_comes_after_a_newer_one() -> None:
+    snapshot, script, _ = make()
+    script.lists = [listed(A), listed(A, B, at=2)]
+    first = asyncio.Event()
+
+    async def slow() -> None:
+        if len(script.since) == 1:
+            await first.wait()
+
+    script.meanwhile = slow
+    looks = [asyncio.create_task(snapshot.poll()) for _ in range(2)]
+    await asyncio.sleep(0)
+    first.set()
+    await asyncio.gather(*looks)
+    assert script.since == [None, 1]  # the second began when the first was over
+
+
 async def test_only_changes_are_told() -> None:
     snapshot, script, _ = make()
     told: list[tuple[str, bool]] = []
