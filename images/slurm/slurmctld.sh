@@ -46,7 +46,7 @@ start() {
   recover=$(recovery)
   launch slurmctld -f "$1/slurm.conf" ${recover:+"$recover"} "${options[@]}" || return 1
   pause 1 # some files are read only after it has detached
-  alive || find_daemon
+  alive || { find_daemon && say "reconfigured"; } # already, by somebody who was waiting for it
 }
 
 bring_up() {
