@@ -78,7 +78,11 @@ class Driver:
         for host in self.hosts():
             self.slurm.cluster.kubectl("uncordon", host)
         self.workers.scale(REPLICAS)
-        wait_for("all jobs to end", self.all_over, within=240, every=0.5)
+        try:
+            wait_for("all jobs to end", self.all_over, within=240, every=0.5)
+        except AssertionError as error:
+            left = {job: fate for job, fate in self.jobs.items() if fate is None or fate.state not in OVER}
+            raise AssertionError(self.story(f"{error}: {left}; {self.slurm.run('squeue', '--all')}")) from error
         wait_for("all workers to be idle again, and no other", self.has_converged, within=180, every=0.5)
         lost = [job for job, fate in self.jobs.items() if fate is None or fate.state != "COMPLETED"]
         assert not lost, self.story(f"jobs {lost} did not complete")

@@ -6,7 +6,6 @@ import os
 import random
 import socket
 import sys
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +15,7 @@ import yaml
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.local.cluster import Cluster
+from tests.support.slurm import wait_for
 
 DEADLINE = 180  # seconds: the machine may be slow and busy, and a wait that ends well costs nothing
 
@@ -117,10 +117,7 @@ def wait_until_granted(cluster: Cluster, user: str, objects: Sequence[Tree]) -> 
     """The API server takes up roles a moment after they were written."""
     questions = yaml.safe_dump_all(reviews(user, objects))
     look = ("create", "--output=jsonpath={.status.allowed} ", "--filename=-")
-    end = time.monotonic() + DEADLINE
-    while set(answers := cluster.kubectl(*look, stdin=questions).split()) != {"true"}:
-        assert time.monotonic() < end, f"not everything is granted: {answers}"
-        time.sleep(0.1)
+    wait_for("all rights", lambda: set(cluster.kubectl(*look, stdin=questions).split()) == {"true"})
 
 
 def reviews(user: str, objects: Sequence[Tree]) -> Iterator[Tree]:
