@@ -1,6 +1,6 @@
 """The stores of all watched kinds: how they are filled, and how answers to our own writes reach them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,18 +22,20 @@ class Selection(msgspec.Struct, frozen=True):
     namespaces: tuple[str, ...] = ("",)
     labels: Mapping[str, str] = {}
     fields: str = ""
+    keep: Callable[[Any], bool] = lambda _obj: True
 
     @property
     def label_selector(self) -> str:
         return ",".join(f"{name}={value}" for name, value in self.labels.items())
 
     def covers(self, obj: Resource) -> bool:
-        """Whether the watch would show the object too; a field selector cannot be judged here."""
+        """Whether the watch would bring the object too; a field selector cannot be judged here."""
         metadata = obj.metadata
         return (
             ("" in self.namespaces or metadata.namespace in self.namespaces)
             and not self.fields
             and all(metadata.labels.get(name) == value for name, value in self.labels.items())
+            and self.keep(obj)
         )
 
 
@@ -55,10 +57,11 @@ class Caches:
         fields: str = "",
         indices: Mapping[str, Index[T]] | None = None,
         namespaces: Sequence[str] | None = None,
+        keep: Callable[[T], bool] = lambda _obj: True,
     ) -> Store[Key, T]:
-        """Watch a kind; `namespaces` overrides those of the whole operator."""
+        """Watch a kind; `namespaces` overrides those of the whole operator, what is not worth a `keep` is not held."""
         wanted = tuple(namespaces) if namespaces is not None else self._namespaces
-        selection = Selection(wanted if kind.namespaced else ("",), dict(labels or {}), fields)
+        selection = Selection(wanted if kind.namespaced else ("",), dict(labels or {}), fields, keep)
         store: Store[Key, T] = kube_store(indices)
         self._stores[kind] = store
         self._selections[kind] = selection
@@ -71,6 +74,7 @@ class Caches:
                     namespace=namespace,
                     labels=selection.label_selector,
                     fields=fields,
+                    keep=keep,
                 )
             )
         return store

@@ -54,6 +54,7 @@ class Reflector(Generic[T]):
         namespace: str = "",
         labels: str = "",
         fields: str = "",
+        keep: Callable[[T], bool] = lambda _obj: True,
     ) -> None:
         self.name = f"{kind.plural}/{namespace}" if namespace else kind.plural
         self._kind = kind
@@ -65,6 +66,7 @@ class Reflector(Generic[T]):
             name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value
         }
         self._decode: Callable[[msgspec.Raw | memoryview], T] = decoder_of(kind).decode
+        self._keep = keep
         self._events = metrics.WATCH_EVENTS.labels(kind.kind)
         self._version = ""
         self._highest = 0  # the newest version that the server itself has told us
@@ -158,16 +160,18 @@ class Reflector(Generic[T]):
         if obj is None:
             return
         version = obj.metadata.resourceVersion
-        if event.type == "DELETED":
-            self._store.remove(key_of(obj), version=int(version))
-        else:
-            self._store.put(obj)
         if self._listed is None:
             self._version = version
-        elif event.type == "DELETED":
-            self._listed.discard(key_of(obj))
+        if not self._holds(obj):
+            return
+        if event.type == "DELETED":
+            self._store.remove(key_of(obj), version=int(version))
+            if self._listed is not None:
+                self._listed.discard(key_of(obj))
         else:
-            self._listed.add(key_of(obj))
+            self._store.put(obj)
+            if self._listed is not None:
+                self._listed.add(key_of(obj))
 
     def _bookmark(self, metadata: stream.Outline.Meta) -> None:
         version = metadata.resourceVersion
@@ -206,7 +210,7 @@ class Reflector(Generic[T]):
             page = stream.page(await self._connection.read(request, timeout=LIST_TIMEOUT))
             for item in page.items or ():
                 obj = self._decoded(item)
-                if obj is not None:
+                if obj is not None and self._holds(obj):
                     self._listed.add(key_of(obj))
                     found.append(obj) if rewound else self._store.put(obj)
                 if monotonic() > self._turn_ends:
@@ -220,6 +224,10 @@ class Reflector(Generic[T]):
 
     def _covers(self, key: Key) -> bool:
         return not self._namespace or key.namespace == self._namespace
+
+    def _holds(self, obj: T) -> bool:
+        """Whether the object belongs in the store; one that is there stays, lest a changed label pass for its end."""
+        return self._keep(obj) or key_of(obj) in self._store
 
     def _decoded(self, raw: msgspec.Raw | memoryview) -> T | None:
         """The object; None if it is not of the form we know, in which case what we had of it stays."""

@@ -20,6 +20,7 @@ from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.events import Events
 from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.leader import Leader
+from kubeslurm.operator import holdings
 from kubeslurm.operator.access import permitted
 from kubeslurm.operator.candidacy import Candidacy
 from kubeslurm.operator.process import add_servers, kubeconfig, run_until
@@ -127,7 +128,7 @@ class Operator:
 
     def _add_controllers(self, settings: OperatorSettings) -> None:
         for kind in watched():
-            self.caches.add(kind)
+            self.caches.add(kind, keep=holdings.of(kind))
         for name, store in self.caches.stores:
             self.manager.add_store(name, store)
         kube = Kube(self.connection, self.caches, manager="kubeslurm")

@@ -8,7 +8,8 @@ import pytest
 from kubeslurm.kube.errors import Fenced
 from kubeslurm.kube.fence import Fence, boot_time
 from kubeslurm.kube.leader import Leader, LeadershipLost
-from tests.support.fake_apiserver import Address, FakeApiServer
+from tests.support.fake_apiserver import FakeApiServer
+from tests.support.fake_storage import Address
 
 pytestmark = pytest.mark.looptime
 
