@@ -1,7 +1,8 @@
 """Losses that take minutes to be sure of."""
 
 from tests.support.nodeset import Workers
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 
 def test_a_worker_that_slurm_has_forgotten_is_started_afresh(slurm: Slurm) -> None:

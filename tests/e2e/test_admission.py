@@ -6,7 +6,7 @@ import pytest
 
 from kubeslurm.local.cluster import Cluster
 from tests.support import audit
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 NAMESPACE = "slinky"
 WEBHOOK = "slurm-operator-webhook"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.nodeset import Workers
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 CLAIM = "scratch-disks-0"
 TEMPLATE = {

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 CONTROLLER = "controllers.slinky.slurm.net"
 

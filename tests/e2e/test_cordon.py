@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.nodeset import Workers, node_of, states_of
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 POD_CORDON = "nodeset.slinky.slurm.net/pod-cordon"
 WORKERS = "--selector=app.kubernetes.io/name=slurmd"

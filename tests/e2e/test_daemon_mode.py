@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from tests.support.nodeset import NODESET, Workers, node_of
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 POOL = "kubeslurm.test/pool"
 

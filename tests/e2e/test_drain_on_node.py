@@ -9,7 +9,8 @@ import pytest
 from kubeslurm.cli import helm, releases
 from kubeslurm.cli.product import Product
 from tests.support.nodeset import Workers, node_of
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 MARK = "kubeslurm.dev/slurm-drain"
 

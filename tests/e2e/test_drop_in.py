@@ -14,7 +14,8 @@ from tests.support import audit, installation
 from tests.support.audit import Asked
 from tests.support.installation import OPERATOR, WEBHOOK
 from tests.support.nodeset import Workers
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 NAMESPACE = "drop-in"
 CONTROLLER = "controllers.slinky.slurm.net"

@@ -1,7 +1,8 @@
 """`kubectl drain` of a busy node waits for the job: the disruption budget protects what works."""
 
 from tests.support.nodeset import Workers, evict, is_counted, is_protected
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 
 def test_an_eviction_of_a_busy_worker_is_refused_and_of_an_idle_one_granted(slurm: Slurm) -> None:

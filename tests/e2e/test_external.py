@@ -7,7 +7,8 @@ import pytest
 
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 NAMESPACE = "elsewhere"
 NODE = "burst-0"

@@ -1,4 +1,5 @@
-from tests.support.slurm import PATIENCE, Slurm, wait_for
+from tests.support.slurm import PATIENCE, Slurm
+from tests.support.waiting import wait_for
 
 
 def test_srun_runs_on_every_worker(slurm: Slurm) -> None:

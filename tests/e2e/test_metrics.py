@@ -6,7 +6,8 @@ import pytest
 
 from kubeslurm.cli.product import ESTABLISHED
 from kubeslurm.local.cluster import Cluster
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 from tests.support.web import fetch
 
 CONTROLLER = "controllers.slinky.slurm.net"

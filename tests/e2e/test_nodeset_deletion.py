@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.nodeset import NODESET, Workers
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """The operator is not in the way of anything that runs, and catches up when it is back."""
 
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 CONTROLLER = "controllers.slinky.slurm.net"
 

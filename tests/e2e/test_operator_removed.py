@@ -3,7 +3,8 @@
 from kubeslurm.build.names import FINALIZER
 from kubeslurm.cli import helm, releases
 from kubeslurm.cli.product import Product
-from tests.support.slurm import KINDS, Slurm, wait_for
+from tests.support.slurm import KINDS, Slurm
+from tests.support.waiting import wait_for
 
 
 def held(slurm: Slurm) -> list[bool]:

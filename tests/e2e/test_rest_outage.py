@@ -1,6 +1,7 @@
 """Without slurmrestd nothing is lost: jobs run, the objects say what is missing, and all goes on when it is back."""
 
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 CONTROLLER = "controllers.slinky.slurm.net"
 RESTAPI = "restapis.slinky.slurm.net"

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.nodeset import Workers, leads
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 WEIGHTS = itertools.count(10)
 

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.nodeset import NAME, Workers, is_protected, leads
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 # Needs no metrics to see that there is one worker too few.
 AUTOSCALER = {

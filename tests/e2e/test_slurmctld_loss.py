@@ -3,7 +3,8 @@
 import pytest
 
 from tests.support.nodeset import Workers
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 # How an administrator says that a machine is switched off for certain.
 OUT_OF_SERVICE = "node.kubernetes.io/out-of-service=gone:NoExecute"

@@ -8,8 +8,12 @@ import pytest
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
 from tests.support.nodeset import OPERATOR_SELECTOR, Workers
-from tests.support.predecessor import NAME, NODESET, REVISION, WORKERS, Predecessor
-from tests.support.slurm import Slurm, wait_for
+from tests.support.predecessor.chart import WORKERS
+from tests.support.predecessor.cluster import Predecessor
+from tests.support.predecessor.parts import NAME, NODESET
+from tests.support.predecessor.workers import REVISION
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 NAMESPACE = "taken-over"
 CONTROLLER = "controllers.slinky.slurm.net"

@@ -10,7 +10,8 @@ from typing import Any
 import jwt
 import pytest
 
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 TOKEN = "tokens.slinky.slurm.net"
 SECRET = "someone-jwt-slurm"

@@ -11,7 +11,8 @@ from kubeslurm.cli.helm import Release
 from kubeslurm.cli.product import Product
 from kubeslurm.local.cluster import Cluster
 from tests.support.nodeset import Workers, leads
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 NAMESPACE = "second"
 

@@ -3,7 +3,8 @@
 import pytest
 
 from tests.support.nodeset import Workers, node_of
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture

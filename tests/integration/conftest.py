@@ -16,9 +16,8 @@ from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.slurm import session
-from tests.support.follow import PATIENCE
 from tests.support.proxy import Proxy
-from tests.support.slurm import wait_for
+from tests.support.waiting import WITHIN, wait_for
 
 
 @pytest.fixture(scope="session")
@@ -60,7 +59,7 @@ def served(cluster: Cluster) -> bool:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine may be too busy to open a connection within a second."""
-    monkeypatch.setattr(session, "CONNECT", PATIENCE)
+    monkeypatch.setattr(session, "CONNECT", WITHIN)
 
 
 @pytest.fixture
@@ -76,7 +75,7 @@ async def namespace(connection: Connection, request: pytest.FixtureRequest) -> A
     """A namespace of the test's own."""
     name = request.node.name.split("[")[0].replace("_", "-")[:50].strip("-")
     kube = Kube(connection, Caches(connection), manager="test")
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         while await kube.get(NAMESPACE, Key("", name)) is not None:  # noqa: ASYNC110 (being deleted by the server)
             await asyncio.sleep(0.1)
     await kube.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})

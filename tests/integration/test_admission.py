@@ -22,7 +22,7 @@ from kubeslurm.kube.errors import AlreadyExists, Invalid
 from kubeslurm.local import network
 from kubeslurm.local.cluster import Cluster
 from tests.conformance.manifests import Case, cases
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 HELM = Path(sys.executable).parent / "helm"

@@ -18,7 +18,8 @@ from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Terminating
 from kubeslurm.kube.events import Events
 from kubeslurm.local.cluster import Cluster
-from tests.support.follow import PATIENCE, Follower, following
+from tests.support.follow import Follower, following
+from tests.support.waiting import WITHIN
 
 
 def requests(verb: str, kind: Kind[Any]) -> float:
@@ -146,7 +147,7 @@ async def test_what_the_go_operator_wrote_is_taken_over_without_a_change_and_can
 
 async def applied(kube: Kube, wanted: Tree) -> Tree:
     """Tried again like everything that conflicts: the server's own controllers write to a new Deployment as well."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         while True:
             try:
                 return await kube.apply(wanted)
@@ -286,7 +287,7 @@ async def test_a_namespace_that_is_being_deleted_is_asked_once_and_not_for_every
     assert requests("create", CONFIGMAP) + requests("apply", CONFIGMAP) == before + 1
 
     await other.patch(CONFIGMAP, Key(name, "held"), {"metadata": {"finalizers": None}})
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         while await other.get(NAMESPACE, Key("", name)) is not None:  # noqa: ASYNC110 (deleted by the server)
             await asyncio.sleep(0.1)
 

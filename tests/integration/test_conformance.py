@@ -19,7 +19,7 @@ from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import ApiError, Invalid
 from kubeslurm.local.cluster import Cluster
 from tests.conformance.manifests import Case, cases, contains
-from tests.support.follow import PATIENCE
+from tests.support.waiting import WITHIN
 
 NAMESPACE = "conformance"
 
@@ -50,7 +50,7 @@ async def create(kube: Kube, manifest: Tree) -> Tree:
 
 async def until_refused(kube: Kube, manifest: Tree, *, refused: bool = True) -> None:
     """Wait until the server goes by the definitions just applied; it takes them up a moment later."""
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         while True:
             try:
                 await kube.apply(manifest, dry_run=True)

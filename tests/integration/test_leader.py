@@ -23,8 +23,9 @@ from kubeslurm.kube.errors import Fenced
 from kubeslurm.kube.fence import Fence, boot_time
 from kubeslurm.kube.leader import Leader, LeadershipLost
 from kubeslurm.local.cluster import Cluster
-from tests.support.follow import PATIENCE, eventually, following
+from tests.support.follow import following
 from tests.support.replica import LEASE, TIMING
+from tests.support.waiting import WITHIN, eventually
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +73,7 @@ class Inputs:
         return lease.spec.holderIdentity if lease is not None else ""
 
     async def holder_is(self, accept: Callable[[str], bool]) -> str:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WITHIN):
             while not accept(holder := await self.holder()):  # noqa: ASYNC110 (the Lease lives on the server)
                 await asyncio.sleep(0.05)
         return holder
@@ -90,14 +91,14 @@ async def test_a_leader_that_is_killed_is_replaced_and_no_change_is_lost(
     async with replicas(cluster.kubeconfig, namespace, "one", "two") as running:
         for number in range(10):
             await inputs.write(f"in-{number}", "first")
-        await eventually(inputs.copied, "the first leader at work")
+        await eventually("the first leader at work", inputs.copied)
         first = await inputs.holder_is(lambda holder: holder in running)
         for number in range(5):
             await inputs.write(f"in-{number}", "second")
         running[first].send_signal(signal.SIGKILL)
         for number in range(5, 10):
             await inputs.write(f"in-{number}", "second")
-        await eventually(inputs.copied, "the second leader has caught up")
+        await eventually("the second leader to catch up", inputs.copied)
         second = await inputs.holder_is(lambda holder: holder in running and holder != first)
         assert inputs.store[Key(namespace, "out-in-9")].data["by"] == second
 
@@ -107,13 +108,13 @@ async def test_a_leader_that_is_asked_to_stop_hands_over_at_once(
 ) -> None:
     async with replicas(cluster.kubeconfig, namespace, "one", "two") as running:
         await inputs.write("in", "first")
-        await eventually(inputs.copied, "the first leader at work")
+        await eventually("the first leader at work", inputs.copied)
         first = await inputs.holder_is(lambda holder: holder in running)
         running[first].send_signal(signal.SIGTERM)
-        assert await asyncio.wait_for(running[first].wait(), PATIENCE) == 0
+        assert await asyncio.wait_for(running[first].wait(), WITHIN) == 0
         await inputs.holder_is(lambda holder: holder in running and holder != first)
         await inputs.write("in", "second")
-        await eventually(inputs.copied, "the second leader at work")
+        await eventually("the second leader at work", inputs.copied)
 
 
 class Candidate:
@@ -138,7 +139,7 @@ class Candidate:
 @asynccontextmanager
 async def candidates(kubeconfig: Path, namespace: str) -> AsyncIterator[tuple[Candidate, Candidate]]:
     first = Candidate(kubeconfig, namespace, "first")
-    await asyncio.wait_for(first.leader.acquired(), PATIENCE)
+    await asyncio.wait_for(first.leader.acquired(), WITHIN)
     second = Candidate(kubeconfig, namespace, "second")
     try:
         yield first, second
@@ -154,7 +155,7 @@ def output(namespace: str) -> dict[str, object]:
 async def renewals(kube: Kube, namespace: str, year: int) -> None:
     """Waits until the first candidate has renewed its Lease in that year, and for longer than a Lease counts."""
     stamps: set[datetime] = set()
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         while len(stamps) * TIMING.retry < TIMING.lease + 1:
             await asyncio.sleep(TIMING.retry / 4)
             lease = await kube.get(LEASE_KIND, Key(namespace, LEASE))
@@ -185,6 +186,6 @@ async def test_a_machine_that_slept_through_its_lease_writes_nothing_and_gives_w
         with pytest.raises(Fenced):
             await first.kube.apply(output(namespace) | {"data": {"late": "write"}})
         with pytest.raises(LeadershipLost):
-            await asyncio.wait_for(first.task, PATIENCE)
-        await asyncio.wait_for(second.leader.acquired(), PATIENCE)
+            await asyncio.wait_for(first.task, WITHIN)
+        await asyncio.wait_for(second.leader.acquired(), WITHIN)
         await second.kube.apply(output(namespace))

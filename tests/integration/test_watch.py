@@ -21,9 +21,9 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.errors import ApiError
 from kubeslurm.local.cluster import Cluster
-from tests.support.follow import PATIENCE, eventually, following
+from tests.support.follow import following
 from tests.support.proxy import Proxy
-from tests.support.slurm import wait_for
+from tests.support.waiting import WITHIN, eventually, wait_for
 
 READY = ("get", "--raw=/readyz", "--request-timeout=10s")
 
@@ -182,10 +182,10 @@ async def test_a_server_without_watch_list_is_listed_in_pages(
     ((_, source),) = caches.reflectors
     monkeypatch.setattr(source, "_watch_list", False)
     task = asyncio.create_task(source.run())
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         await store.wait_synced()
         await writer.churn("1")
-        await eventually(lambda: Key(writer.namespace, "new-1") in store, "the watch after the list")
+        await eventually("the watch after the list", lambda: Key(writer.namespace, "new-1") in store)
         # Listed anew each time: the server's own controllers write here too.
         while {each.metadata.name for each in await writer.kube.list(CONFIGMAP, writer.namespace)} != {  # noqa: ASYNC110
             each.metadata.name for each in store
@@ -202,7 +202,7 @@ async def test_a_frozen_connection_is_given_up(proxy: Proxy, writer: Writer, mon
         opened = proxy.connections
         proxy.freeze()
         await writer.churn("1")
-        await eventually(lambda: proxy.connections > opened, "a new connection")
+        await eventually("a new connection", lambda: proxy.connections > opened)
         monkeypatch.undo()
         proxy.thaw()
         await follower.converge(writer.kube)
@@ -243,7 +243,7 @@ async def test_a_token_that_was_renewed_on_disk_is_read_again(cluster: Cluster, 
     store = caches.add(CONFIGMAP)
     ((_, source),) = caches.reflectors
     task = asyncio.create_task(source.run())
-    async with asyncio.timeout(PATIENCE):
+    async with asyncio.timeout(WITHIN):
         await store.wait_synced()
     assert Key(writer.namespace, "changed") in store
     task.cancel()

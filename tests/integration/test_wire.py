@@ -14,7 +14,7 @@ from lightkube.config.client_adapter import BearerTokenFileAuth, ExecAuth
 from lightkube.config.models import UserExec
 
 from kubeslurm.kube.wire import Request, Wire, WireError
-from tests.support.follow import eventually
+from tests.support.waiting import eventually
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 WATCH = Request(verb="watch", kind="Pod", path="/pods")
@@ -204,12 +204,12 @@ async def test_the_system_gathers_the_pieces_of_a_busy_stream_and_lets_go_when_i
     found: list[bytes] = []
     async with line(handler) as wire:
         following = asyncio.create_task(follow(wire, found))
-        await eventually(lambda: found, "the first piece")
+        await eventually("the first piece", lambda: found)
         ours = socket_at(peers[0])
-        await eventually(lambda: threshold(ours) > 1, "a busy stream is gathered")
+        await eventually("a busy stream to be gathered", lambda: threshold(ours) > 1)
         seen.set()
-        await eventually(lambda: found[-1].endswith(b"last\n"), "the last piece")
-        await eventually(lambda: threshold(ours) == 1, "a quiet stream is not")
+        await eventually("the last piece", lambda: found[-1].endswith(b"last\n"))
+        await eventually("a quiet stream not to be gathered", lambda: threshold(ours) == 1)
         ours.close()
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)

@@ -14,7 +14,7 @@ from kubeslurm.local import images, nodespec
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
-from tests.local.support import Namespace, eventually
+from tests.local.support import Namespace, wait_for
 
 GPU = "gpu:count=1,label=tier=fast,taint=gpu=yes:NoSchedule,resource=nvidia.com/gpu=8"
 
@@ -49,7 +49,7 @@ def namespace(cluster: Cluster, request: pytest.FixtureRequest) -> Iterator[Name
     """A namespace named after the test."""
     name = re.sub(r"[^a-z0-9]+", "-", request.node.name.removeprefix("test_"))[:60].strip("-")
     tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-    eventually(lambda: cluster.kubectl("apply", "-f", "-", stdin=json.dumps(tree)), "a namespace")
+    wait_for("a namespace", lambda: cluster.kubectl("apply", "-f", "-", stdin=json.dumps(tree)))
     cluster.kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=300s")
     yield Namespace(cluster, name)
     cluster.kubectl("delete", "namespace", name, "--wait=false")

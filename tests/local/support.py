@@ -4,32 +4,19 @@ import contextlib
 import json
 import os
 import re
-import time
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from kubeslurm.local import cgroups, state
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
+from tests.support import waiting
 
-T = TypeVar("T")
 Tree = dict[str, Any]
 BOX = "localhost/testbox:1"
-
-
-def eventually(look: Callable[[], T | None], what: str, *, timeout: float = 300.0) -> T:
-    """The first truthy answer of `look`; a command that fails is asked again."""
-    deadline = time.monotonic() + timeout
-    complaint = ""
-    while True:
-        try:
-            if found := look():
-                return found
-        except LocalError as error:
-            complaint = f" ({error})"
-        assert time.monotonic() < deadline, f"not seen within {timeout:.0f} s: {what}{complaint}"
-        time.sleep(0.1)
+# A command that fails is tried again: the API server may just be starting.
+wait_for = partial(waiting.wait_for, within=300.0, every=0.1, despite=LocalError)
 
 
 class Namespace:

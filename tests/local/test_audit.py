@@ -5,7 +5,7 @@ import subprocess
 
 from kubeslurm.local import network
 from kubeslurm.local.cluster import Cluster
-from tests.local.support import Namespace, Tree, eventually
+from tests.local.support import Namespace, Tree, wait_for
 
 
 def recorded(cluster: Cluster) -> list[Tree]:
@@ -24,7 +24,7 @@ def test_requests_of_service_accounts_are_on_record_and_no_others(cluster: Clust
     def found() -> list[Tree]:
         return [each for each in recorded(cluster) if each.get("objectRef", {}).get("namespace") == namespace.name]
 
-    (seen,) = eventually(found, "the request on record")
+    (seen,) = wait_for("the request on record", found)
     assert (seen["verb"], seen["objectRef"]["resource"], seen["responseStatus"]["code"]) == ("get", "secrets", 403)
     users = {each["user"]["username"] for each in recorded(cluster)}
     assert all(name.startswith("system:serviceaccount:") for name in users)

@@ -18,7 +18,6 @@ from tests.local.support import (
     Namespace,
     alive,
     control_groups,
-    eventually,
     files,
     kernel_settings,
     links,
@@ -26,6 +25,7 @@ from tests.local.support import (
     mounts,
     processes,
     service,
+    wait_for,
 )
 
 
@@ -68,7 +68,7 @@ def test_two_clusters_run_side_by_side(cluster: Cluster, small: Cluster) -> None
     assert small.kubectl("get", "nodes", "-o", "name").split() == ["node/node-1"]
     assert len(cluster.kubectl("get", "nodes", "-o", "name").split()) == 3
     small.down()
-    eventually(lambda: cluster.kubectl("get", "--raw", "/readyz") == "ok", "the other cluster is well")
+    wait_for("the other cluster to be well", lambda: cluster.kubectl("get", "--raw", "/readyz") == "ok")
 
 
 def test_a_control_plane_alone_is_a_cluster_too(small: Cluster) -> None:
@@ -115,7 +115,7 @@ def test_nothing_listens_beyond_the_clusters_own_loopback_address(cluster: Clust
     node_port = namespace.get("service/site")["spec"]["ports"][0]["nodePort"]
     assert cluster.spec.address.startswith("127.")
     little_endian = bytes(int(part) for part in reversed(cluster.spec.address.split("."))).hex().upper()
-    eventually(lambda: (little_endian, node_port) in listeners(cluster), "the NodePort")
+    wait_for("the NodePort", lambda: (little_endian, node_port) in listeners(cluster))
     assert {address for address, _ in listeners(cluster)} == {little_endian}
     assert {network.API_PORT, network.REGISTRY_PORT, node_port} <= {port for _, port in listeners(cluster)}
 
@@ -125,12 +125,12 @@ def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster)
     init = small.home.init()
     assert init is not None
     os.kill(init.pid, signal.SIGKILL)
-    eventually(lambda: not small.running, "the init is gone")
+    wait_for("the init to be gone", lambda: not small.running)
     with pytest.raises(LocalError, match="is not running"):
         small.status()
     assert control_groups(small) != []
     assert small.up()
-    eventually(lambda: small.kubectl("get", "--raw", "/readyz") == "ok", "the apiserver is ready")
+    wait_for("the apiserver to be ready", lambda: small.kubectl("get", "--raw", "/readyz") == "ok")
 
 
 def test_a_cluster_whose_record_is_lost_is_found_and_taken_down(small: Cluster) -> None:
@@ -165,10 +165,10 @@ def test_an_interrupted_up_leaves_nothing_running(small: Cluster, number: signal
     with subprocess.Popen([sys.executable, "-c", UNENDING], stdout=subprocess.PIPE) as command:
         assert command.stdout is not None
         assert command.stdout.readline() == b"waits\n"
-        init = eventually(small.home.init, "the init has started")
-        running = eventually(lambda: processes(small), "processes of the cluster")
+        init = wait_for("the init to start", small.home.init)
+        running = wait_for("processes of the cluster", lambda: processes(small))
         command.send_signal(number)
-    eventually(lambda: not alive(running | {(init.pid, init.started)}), "every process has ended")
+    wait_for("every process to end", lambda: not alive(running | {(init.pid, init.started)}))
     if number == signal.SIGINT:
         assert control_groups(small) == []
         assert not small.home.run.exists()

@@ -13,13 +13,13 @@ import pytest
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.supervisor import Condition
-from tests.local.support import Namespace, claim, eventually, pod
+from tests.local.support import Namespace, claim, pod, wait_for
 
 
 def test_nodes_have_the_labels_taints_and_resources_they_were_given(namespace: Namespace) -> None:
     # A node that has just come up, or was slow to say that it is well, has a taint of Kubernetes' own for a while.
     taints = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-    eventually(lambda: namespace.get("node/gpu-1")["spec"].get("taints") == taints, "its taint and no other")
+    wait_for("its taint and no other", lambda: namespace.get("node/gpu-1")["spec"].get("taints") == taints)
     gpu = namespace.get("node/gpu-1")
     assert gpu["metadata"]["labels"]["tier"] == "fast"
     assert gpu["status"]["allocatable"]["nvidia.com/gpu"] == "8"
@@ -46,7 +46,7 @@ def test_kubelets_refuse_whoever_has_no_certificate(cluster: Cluster) -> None:
     def answer(url: str) -> str:
         return cluster.fabric_exec([sys.executable, "-c", fetch.format(url)]).stderr
 
-    eventually(lambda: "401: Unauthorized" in answer("https://10.250.1.1:10250/pods"), "the kubelet refuses")
+    wait_for("the kubelet to refuse", lambda: "401: Unauthorized" in answer("https://10.250.1.1:10250/pods"))
     assert "Connection refused" in answer("http://10.250.1.1:10255/pods")
 
 
@@ -54,7 +54,7 @@ def test_a_kubelets_certificate_opens_only_what_belongs_to_its_node(cluster: Clu
     config = "/etc/kubernetes/kubelet.kubeconfig"
     kubectl = ["kubectl", f"--kubeconfig={config}"]
     own = [*kubectl, "get", "node", "node-1"]
-    eventually(lambda: cluster.exec_in_node("node-1", own).returncode == 0, "what it may see")
+    wait_for("what it may see", lambda: cluster.exec_in_node("node-1", own).returncode == 0)
     label = cluster.exec_in_node("node-1", [*kubectl, "label", "node", "node-2", "mine=yes"])
     assert label.returncode != 0
     assert "only its own Node object" in label.stderr
@@ -103,13 +103,13 @@ def killed(cluster: Cluster, name: str) -> Condition | None:
 
 @pytest.mark.parametrize("name", COMPONENTS)
 def test_a_killed_component_comes_back(cluster: Cluster, namespace: Namespace, name: str) -> None:
-    before = eventually(lambda: killed(cluster, name), f"a process for {name}")
-    restarted = eventually(lambda: _restarted(cluster, before), f"{name} runs again")
+    before = wait_for(f"a process for {name}", lambda: killed(cluster, name))
+    restarted = wait_for(f"{name} to run again", lambda: _restarted(cluster, before))
     # What starts while another part is not back yet may end once more, and then that is what it says.
     assert restarted.restarts > before.restarts + 1 or "signal 9" in restarted.last_exit
     # A write: more than the apiserver's word that it is ready.
     touch = ("annotate", "serviceaccount", "default", "touched=yes", "--overwrite")
-    eventually(lambda: namespace.kubectl(*touch), "something can be written")
+    wait_for("something to be written", lambda: namespace.kubectl(*touch))
 
 
 def _restarted(cluster: Cluster, before: Condition) -> Condition | None:
@@ -119,16 +119,15 @@ def _restarted(cluster: Cluster, before: Condition) -> Condition | None:
 
 def test_everything_still_works_after_all_those_restarts(cluster: Cluster, namespace: Namespace) -> None:
     namespace.start(pod("one", node="node-1"), pod("two", node="node-2"))
-    eventually(
-        lambda: "10.96.0.1" in namespace.sh("one", "nslookup kubernetes.default.svc.cluster.local || true"), "DNS"
-    )
+    look_up = "nslookup kubernetes.default.svc.cluster.local || true"
+    wait_for("DNS", lambda: "10.96.0.1" in namespace.sh("one", look_up))
 
 
 def test_a_killed_node_stays_down_until_started_and_then_returns(cluster: Cluster, namespace: Namespace) -> None:
     namespace.start(pod("survivor", node="node-2"))
     with stopped(cluster, "node-2", kill=True), pytest.raises(LocalError, match="not running"):
         cluster.exec_in_node("node-2", ["true"])
-    eventually(lambda: _restarts(namespace, "survivor") > 0, "the pod runs again on its node")
+    wait_for("the pod to run again on its node", lambda: _restarts(namespace, "survivor") > 0)
     namespace.wait("pod/survivor", "condition=Ready")
     assert namespace.sh("survivor", "echo here") == "here"
 
@@ -166,7 +165,7 @@ def test_a_stopped_node_lets_its_pods_end_in_order(cluster: Cluster, namespace: 
     volume = namespace.get("persistentvolumeclaim/data")["spec"]["volumeName"]
     with stopped(cluster, "node-2"):
         assert (cluster.home.volumes / volume / "word").read_text() == "bye\n"
-    eventually(lambda: _restarts(namespace, "polite") > 0, "the pod runs again")
+    wait_for("the pod to run again", lambda: _restarts(namespace, "polite") > 0)
 
 
 def test_a_node_that_leaves_or_comes_cuts_nobody_off(cluster: Cluster) -> None:
@@ -187,10 +186,10 @@ def _bridge(cluster: Cluster) -> str:
 
 
 def test_a_node_whose_first_process_dies_is_started_again(cluster: Cluster) -> None:
-    before = eventually(lambda: _running(cluster), "the node runs")
+    before = wait_for("the node to run", lambda: _running(cluster))
     os.kill(before.pid, signal.SIGKILL)
-    eventually(lambda: _came_back(cluster, before.restarts), "the node runs again")
-    eventually(lambda: _gpus(cluster) == "8", "the kubelet shows the extended resources again")
+    wait_for("the node to run again", lambda: _came_back(cluster, before.restarts))
+    wait_for("the extended resources to be shown again", lambda: _gpus(cluster) == "8")
 
 
 def _running(cluster: Cluster) -> Condition | None:

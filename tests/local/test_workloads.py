@@ -9,7 +9,7 @@ import urllib.request
 import pytest
 
 from kubeslurm.local.cluster import Cluster
-from tests.local.support import Namespace, Tree, claim, eventually, pod, service, web
+from tests.local.support import Namespace, Tree, claim, pod, service, wait_for, web
 
 
 def fetch(url: str) -> str:
@@ -24,9 +24,9 @@ def fetch(url: str) -> str:
 def test_pods_find_services_by_name_and_reach_them_across_nodes(namespace: Namespace) -> None:
     namespace.start(web("site", node="node-1"), pod("client", node="node-2"))
     namespace.apply(service("site"))
-    assert eventually(lambda: _ask(namespace, "http://site"), "an answer by short name") == "site"
+    assert wait_for("an answer by short name", lambda: _ask(namespace, "http://site")) == "site"
     full = f"http://site.{namespace.name}.svc.cluster.local"
-    assert eventually(lambda: _ask(namespace, full), "an answer by full name") == "site"
+    assert wait_for("an answer by full name", lambda: _ask(namespace, full)) == "site"
 
 
 def _ask(namespace: Namespace, url: str) -> str:
@@ -36,7 +36,7 @@ def _ask(namespace: Namespace, url: str) -> str:
 def test_pods_on_different_nodes_reach_each_other_directly(namespace: Namespace) -> None:
     namespace.start(web("site", node="node-2"), pod("client", node="node-1"))
     address = namespace.get("pod/site")["status"]["podIP"]
-    assert eventually(lambda: _ask(namespace, f"http://{address}:8080"), "an answer of the pod") == "site"
+    assert wait_for("an answer of the pod", lambda: _ask(namespace, f"http://{address}:8080")) == "site"
 
 
 def test_node_ports_answer_on_the_clusters_own_loopback_address(namespace: Namespace, cluster: Cluster) -> None:
@@ -44,9 +44,9 @@ def test_node_ports_answer_on_the_clusters_own_loopback_address(namespace: Names
     namespace.apply(service("site", type="NodePort"))
     port = namespace.get("service/site")["spec"]["ports"][0]["nodePort"]
     url = f"http://{cluster.spec.address}:{port}"
-    assert eventually(lambda: fetch(url), "an answer on the NodePort") == "site"
+    assert wait_for("an answer on the NodePort", lambda: fetch(url)) == "site"
     namespace.kubectl("delete", "service", "site")
-    eventually(lambda: not _listens(cluster.spec.address, port), "the port closes with its Service")
+    wait_for("the port to close with its Service", lambda: not _listens(cluster.spec.address, port))
 
 
 def _listens(address: str, port: int) -> bool:
@@ -63,7 +63,7 @@ def test_services_and_pods_have_their_addresses_inside_the_fabric(namespace: Nam
     def fetched() -> str:
         return cluster.fabric_exec([sys.executable, "-c", code]).stdout.strip()
 
-    assert eventually(fetched, "an answer of the Service") == "site"
+    assert wait_for("an answer of the Service", fetched) == "site"
 
 
 def test_the_default_class_gives_a_volume_that_an_ordinary_user_can_write(namespace: Namespace) -> None:
@@ -89,7 +89,7 @@ def test_a_volume_goes_with_its_claim(namespace: Namespace, cluster: Cluster) ->
     directory = cluster.home.volumes / volume
     assert directory.is_dir()
     namespace.kubectl("delete", "persistentvolumeclaim", "data")
-    eventually(lambda: not directory.exists(), "the directory is removed")
+    wait_for("the directory to be removed", lambda: not directory.exists())
 
 
 def _writer(name: str, claimed: str, node: str) -> dict[str, object]:
@@ -105,7 +105,7 @@ def _writer(name: str, claimed: str, node: str) -> dict[str, object]:
 def test_a_pod_over_its_memory_limit_is_oom_killed(namespace: Namespace) -> None:
     namespace.apply(pod("greedy", "tail /dev/zero", container={"resources": {"limits": {"memory": "24Mi"}}}))
     # containerd hears of the end and of its reason on two ways; once in a while the end is first, and has no reason.
-    eventually(lambda: "OOMKilled" in _ends(namespace.get("pod/greedy")), "killed for its memory")
+    wait_for("its end for its memory", lambda: "OOMKilled" in _ends(namespace.get("pod/greedy")))
 
 
 def _ends(found: Tree) -> set[str]:
@@ -123,7 +123,7 @@ def test_a_cpu_limit_reaches_the_containers_control_group(namespace: Namespace) 
 
 def test_logs_are_kept_and_exec_passes_input_and_exit_code(namespace: Namespace, cluster: Cluster) -> None:
     namespace.start(pod("talker", "echo spoken; exec sleep 2147483647"))
-    assert eventually(lambda: namespace.kubectl("logs", "talker").strip(), "its words") == "spoken"
+    assert wait_for("its words", lambda: namespace.kubectl("logs", "talker").strip()) == "spoken"
     assert namespace.kubectl("exec", "-i", "talker", "--", "tr", "a-z", "A-Z", stdin="loud") == "LOUD"
     command = cluster.kubectl_command("-n", namespace.name, "exec", "talker", "--", "sh", "-c", "exit 7")
     assert subprocess.run(command, capture_output=True, check=False).returncode == 7
@@ -136,7 +136,7 @@ def test_port_forward_reaches_a_pod_from_the_host(namespace: Namespace, cluster:
         try:
             assert forward.stdout is not None
             port = forward.stdout.readline().split("127.0.0.1:")[1].split(" ")[0]
-            assert eventually(lambda: fetch(f"http://127.0.0.1:{port}"), "an answer of the pod") == "site"
+            assert wait_for("an answer of the pod", lambda: fetch(f"http://127.0.0.1:{port}")) == "site"
         finally:
             forward.terminate()
 
@@ -160,4 +160,4 @@ def test_config_maps_reach_running_pods(namespace: Namespace) -> None:
     assert namespace.sh("reader", "cat /words/word") == "one"
     namespace.kubectl("patch", "configmap", "words", "-p", '{"data":{"word":"two"}}')
     namespace.kubectl("annotate", "pod", "reader", "touched=yes")
-    eventually(lambda: namespace.sh("reader", "cat /words/word") == "two", "the new content")
+    wait_for("the new content", lambda: namespace.sh("reader", "cat /words/word") == "two")

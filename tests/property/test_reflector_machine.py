@@ -17,7 +17,8 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import ApiError
 from kubeslurm.kube.objects import key_of
-from tests.support.fake_apiserver import Address, FakeApiServer, pod
+from tests.support.fake_apiserver import FakeApiServer, pod
+from tests.support.fake_storage import Address
 
 NAMES = st.sampled_from("abcde")
 

@@ -1,6 +1,6 @@
 """Real Slurm daemons from our own images."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,8 +10,10 @@ from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
 from kubeslurm.local.tasks import Tasks
 from kubeslurm.slurm import session
-from tests.slurm.hosts import PATIENCE
+from kubeslurm.slurm.client import SlurmClient
+from tests.slurm.cluster import Cluster
 from tests.slurm.lab import Lab, Roots
+from tests.support.waiting import WITHIN
 
 
 @pytest.fixture(scope="session")
@@ -30,7 +32,7 @@ def _root(name: str, progress: Progress) -> Path:
 @pytest.fixture(autouse=True)
 def patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine may be too busy to open a connection within a second."""
-    monkeypatch.setattr(session, "CONNECT", PATIENCE)
+    monkeypatch.setattr(session, "CONNECT", WITHIN)
 
 
 @pytest.fixture
@@ -40,3 +42,27 @@ def lab(roots: Roots, tmp_path: Path) -> Iterator[Lab]:
         yield lab
     finally:
         lab.close()
+
+
+@pytest.fixture(scope="session")
+def shared(roots: Roots, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    lab = Lab(roots, tmp_path_factory.mktemp("lab"))
+    try:
+        yield Cluster(lab)
+    finally:
+        lab.close()
+
+
+@pytest.fixture
+def cluster(shared: Cluster) -> Iterator[Cluster]:
+    """The cluster, which each test finds without jobs."""
+    yield shared
+    if shared.used:
+        shared.quiet()
+
+
+@pytest.fixture(params=["v0.0.44", "v0.0.45"])
+async def client(request: pytest.FixtureRequest, cluster: Cluster) -> AsyncIterator[SlurmClient]:
+    client = cluster.lab.client([request.param])
+    yield client
+    await client.close()

@@ -4,16 +4,15 @@ import contextlib
 import os
 import signal
 import subprocess
-import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
-T = TypeVar("T")
+from tests.support import waiting
+from tests.support.waiting import WITHIN
 
-# Seconds for whatever takes a moment. Longer than all of Slurm's own periods, such as the two minutes after which it
-# repeats what got lost: a machine may be slow and busy, and a wait that ends well costs nothing.
-PATIENCE = 180.0
+# A command that fails counts as not yet: daemons start and take over while they are asked.
+wait_for = partial(waiting.wait_for, every=0.05, despite=AssertionError)
 ADDRESS = "10.77.0.1"
 
 NETWORK = f"""
@@ -115,14 +114,16 @@ class Host:
         """The host's process 1, by its number outside."""
         pid = self._process.pid
         children = Path(f"/proc/{pid}/task/{pid}/children")
-        found = until(lambda: self.ended or children.read_text().split(), f"{self._process.args!r} has not started")
-        assert not isinstance(found, bool), f"the host has ended: {self.output.read_text()}"
-        return int(found[0])
+        found = wait_for(
+            f"{self._process.args!r} to start", lambda: "ended" if self.ended else children.read_text().strip()
+        )
+        assert found != "ended", f"the host has ended: {self.output.read_text()}"
+        return int(found.split()[0])
 
     def run(self, *command: str) -> str:
         """Runs a command on the host and returns its output."""
         enter = ["nsenter", f"--target={self.first}", "--mount", "--pid", "--net", "--uts", "--root", "--wd"]
-        done = subprocess.run([*enter, *command], capture_output=True, text=True, timeout=PATIENCE, check=False)
+        done = subprocess.run([*enter, *command], capture_output=True, text=True, timeout=WITHIN, check=False)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
@@ -134,7 +135,7 @@ class Host:
     def terminate(self) -> int:
         """Asks the first process to end, as a kubelet does, and returns its exit status."""
         os.kill(self.first, signal.SIGTERM)
-        return self._process.wait(timeout=PATIENCE)
+        return self._process.wait(timeout=WITHIN)
 
     @property
     def ended(self) -> bool:
@@ -144,23 +145,4 @@ class Host:
         """Takes its power away; when this returns, all of its processes are gone."""
         with contextlib.suppress(AssertionError, ProcessLookupError):  # it has ended by itself
             os.kill(self.first, signal.SIGKILL)
-        self._process.wait(timeout=PATIENCE)
-
-
-def until(
-    condition: Callable[[], T], otherwise: str, seconds: float = PATIENCE, *, evidence: Callable[[], str] = str
-) -> T:
-    """The first true value of a condition; fails with the message, and all that is known, when it never comes.
-
-    A command that fails counts as not yet: daemons start and take over while they are asked.
-    """
-    deadline = time.monotonic() + seconds
-    trouble = ""
-    while True:
-        try:
-            if value := condition():
-                return value
-        except AssertionError as error:
-            trouble = str(error)
-        assert time.monotonic() < deadline, f"{otherwise}\n{trouble}\n{evidence()}"
-        time.sleep(0.05)
+        self._process.wait(timeout=WITHIN)

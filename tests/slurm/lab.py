@@ -15,7 +15,8 @@ from kubeslurm.slurm import tokens
 from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.session import Reply, Session
 from kubeslurm.slurm.transport import VERSIONS, Transport
-from tests.slurm.hosts import PATIENCE, Host, Network, until
+from tests.slurm.hosts import Host, Network, wait_for
+from tests.support.waiting import WITHIN
 
 SLURM = 401
 NOBODY = 65534
@@ -72,10 +73,10 @@ class Patient(Transport):
         *,
         params: dict[str, str] | None = None,
         body: Any = None,
-        deadline: float = PATIENCE,
+        deadline: float = WITHIN,
         changes: bool = False,
     ) -> Reply:
-        deadline = max(deadline, PATIENCE)
+        deadline = max(deadline, WITHIN)
         return await super().call(method, path, params=params, body=body, deadline=deadline, changes=changes)
 
 
@@ -132,7 +133,7 @@ class Lab:
         binds = {"/etc/slurm": etc, "/socket": self._socket}
         env = {"SLURM_JWT": "daemon", "SLURM_JSON": "compact"}
         host = self._start("rest", self._roots.slurmrestd, command, binds, f"{NOBODY}:{NOBODY}", env)
-        until(lambda: accepts(self._socket / "rest"), "slurmrestd does not serve", evidence=host.evidence)
+        wait_for("slurmrestd to serve", lambda: accepts(self._socket / "rest"), story=host.evidence)
         return host
 
     def client(self, versions: Sequence[str] = VERSIONS, *, key: bytes | None = None) -> SlurmClient:
@@ -188,20 +189,16 @@ def accepts(path: Path) -> bool:
 
 def answers(controller: Host) -> None:
     """Waits until slurmctld serves."""
-    until(
-        lambda: "is UP" in controller.run("scontrol", "ping"),
-        "slurmctld does not answer",
-        evidence=controller.evidence,
-    )
+    wait_for("slurmctld to answer", lambda: "is UP" in controller.run("scontrol", "ping"), story=controller.evidence)
 
 
 def idle(controller: Host, *nodes: str) -> None:
     """Waits until the nodes could take a job."""
     asked = ("sinfo", "-h", "-N", "-t", "idle", "-n", ",".join(nodes), "-o", "%t")
-    until(
+    wait_for(
+        f"{nodes} to be idle",
         lambda: controller.run(*asked).split() == ["idle"] * len(nodes),
-        f"{nodes} are not idle",
-        evidence=lambda: account(controller),
+        story=lambda: account(controller),
     )
 
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from kubeslurm.local.sources import SOURCES
-from tests.slurm.hosts import PATIENCE, until
+from tests.slurm.hosts import wait_for
+from tests.support.waiting import WITHIN
 
 SCRIPTS = SOURCES / "images" / "slurm"
 SHEBANG = re.compile(rb"#!\S*(/env )?(/|\b)(ba|da)?sh\b")
@@ -30,10 +31,10 @@ def arguments(tmp_path: Path, *given: str, env: dict[str, str] | None = None) ->
     command = ["bash", str(SCRIPTS / "slurmd.sh"), *given]
     process = subprocess.Popen(command, env=settings | (env or {}), stderr=subprocess.DEVNULL)
     try:
-        until(notes.exists, "slurmd was not started")
+        wait_for("slurmd to be started", notes.exists)
     finally:
         process.terminate()
-        assert process.wait(timeout=PATIENCE) == 0
+        assert process.wait(timeout=WITHIN) == 0
     return notes.read_text().splitlines()
 
 
@@ -52,7 +53,7 @@ def test_scripts_of_all_images_pass_shellcheck() -> None:
     assert {path.parent.name for path in found} >= {"base", "slurm", "mariadb", "openldap"}
     # SC2016: what another shell or program is to expand is in single quotes on purpose.
     options = ("--external-sources", "--source-path=SCRIPTDIR", "--exclude=SC2016")
-    subprocess.run(["shellcheck", *options, *map(str, found)], check=True, timeout=PATIENCE)
+    subprocess.run(["shellcheck", *options, *map(str, found)], check=True, timeout=WITHIN)
 
 
 def test_plain_arguments_pass_through_with_the_host_name(tmp_path: Path) -> None:
@@ -143,7 +144,7 @@ def controller_arguments(tmp_path: Path, *saved: str) -> list[str]:
         "SLURMCTLD_OPTIONS": "-v",
     }
     command = ["bash", str(SCRIPTS / "slurmctld.sh"), "-D", "-R"]
-    done = subprocess.run(command, env=settings, check=False, timeout=PATIENCE)
+    done = subprocess.run(command, env=settings, check=False, timeout=WITHIN)
     assert done.returncode == 1
     return notes.read_text().splitlines()
 

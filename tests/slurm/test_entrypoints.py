@@ -4,7 +4,7 @@ import contextlib
 import re
 from pathlib import Path
 
-from tests.slurm.hosts import Host, until
+from tests.slurm.hosts import Host, wait_for
 from tests.slurm.lab import CONF, Lab, account, answers, idle
 
 MENDED = CONF + "MaxJobCount=5432\n"
@@ -17,7 +17,7 @@ def main_process(host: Host, name: str, *, after: int = 0) -> int:
         found = host.processes(name)
         return found[0] if len(found) == 1 and found[0] != after else 0
 
-    return until(settled, f"{name} has not settled down", evidence=host.evidence)
+    return wait_for(f"{name} to settle down", settled, story=host.evidence)
 
 
 def text_of(path: Path) -> str:
@@ -28,7 +28,7 @@ def text_of(path: Path) -> str:
 
 def says(host: Host, words: str, times: int = 1) -> None:
     """Waits until the entry point has said something, so many times."""
-    until(lambda: host.output.read_text().count(words) >= times, f"not said: {words}", evidence=host.evidence)
+    wait_for(f"the words {words!r}", lambda: host.output.read_text().count(words) >= times, story=host.evidence)
 
 
 def test_slurmctld_outlives_its_own_death_and_every_reconfigure(lab: Lab) -> None:
@@ -54,14 +54,14 @@ def test_slurmctld_comes_up_with_the_last_good_files_and_takes_the_mended_ones(l
     lab.write("slurm.conf", CONF + "MaxJobCount=4321\n")
     first.run("scontrol", "reconfigure")
     good = lab.folder / "state" / "test" / "last-good-config"
-    until(lambda: "4321" in text_of(good / "slurm.conf"), "the good files were not kept")
+    wait_for("the good files to be kept", lambda: "4321" in text_of(good / "slurm.conf"))
     assert not list(good.glob("*.key"))
     assert first.terminate() == 0
 
     lab.write("slurm.conf", CONF + "Bogus=1\n")
     second = lab.slurmctld()
     says(second, "last ones that worked")
-    until(lambda: second.processes("slurmctld"), "slurmctld does not run", evidence=second.evidence)
+    wait_for("slurmctld to run", lambda: second.processes("slurmctld"), story=second.evidence)
 
     lab.write("slurm.conf", MENDED)
     takes_mended_files(second)
@@ -70,10 +70,10 @@ def test_slurmctld_comes_up_with_the_last_good_files_and_takes_the_mended_ones(l
 def takes_mended_files(controller: Host) -> None:
     says(controller, "have changed; trying them")
     # Until it has ended, the one with the old files still answers.
-    until(
+    wait_for(
+        "the mended files to be used",
         lambda: "5432" in controller.run("scontrol", "show", "config"),
-        "the mended files are not used",
-        evidence=controller.evidence,
+        story=controller.evidence,
     )
     assert controller.terminate() == 0
 
@@ -99,7 +99,7 @@ def test_files_that_are_mended_while_slurmctld_fails_with_the_bad_ones_are_tried
     lab.write("slurm.conf", CONF + "Bogus=1\n")
     path = {"PATH": "/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin"}
     second = lab.slurmctld(binds={"/usr/local/sbin": programs}, env=path)
-    until((lab.log / "starting").exists, "slurmctld is not started", evidence=second.evidence)
+    wait_for("slurmctld to be started", (lab.log / "starting").exists, story=second.evidence)
     lab.write("slurm.conf", MENDED)
     (lab.log / "failed").touch()
     takes_mended_files(second)
@@ -108,7 +108,7 @@ def test_files_that_are_mended_while_slurmctld_fails_with_the_bad_ones_are_tried
 def test_slurmctld_that_never_worked_ends_with_the_reason(lab: Lab) -> None:
     lab.write("slurm.conf", CONF + "Bogus=1\n")
     controller = lab.slurmctld()
-    until(lambda: controller.ended, "it should have given up", evidence=controller.evidence)
+    wait_for("it to give up", lambda: controller.ended, story=controller.evidence)
     assert "unrecognized key: Bogus" in controller.output.read_text()
 
 
@@ -123,7 +123,7 @@ def test_a_job_survives_its_slurmd(lab: Lab) -> None:
     worker.run("kill", "-9", str(main_process(worker, "slurmd")))
     says(worker, "slurmd: has ended")
     # One that has not registered yet would miss the call to reconfigure.
-    until(lambda: slurmd_start(controller) != began, "slurmd has not come back", evidence=worker.evidence)
+    wait_for("slurmd to come back", lambda: slurmd_start(controller) != began, story=worker.evidence)
     controller.run("scontrol", "reconfigure")
     says(worker, "slurmd: reconfigured")
     assert step in worker.processes("slurmstepd")
@@ -134,7 +134,7 @@ def test_a_job_survives_its_slurmd(lab: Lab) -> None:
 def start_job(controller: Host, worker: Host) -> None:
     """Waits until its script is at work: before that, Slurm is still busy with the launch."""
     controller.run("sbatch", "-o", "/dev/null", "--wrap", "exec sleep 3600")
-    until(lambda: worker.processes("sleep"), "the job does not run", evidence=lambda: account(controller))
+    wait_for("the job to run", lambda: worker.processes("sleep"), story=lambda: account(controller))
 
 
 def slurmd_start(controller: Host) -> str:
@@ -158,24 +158,24 @@ def test_a_replaced_worker_gives_up_the_job_that_died_with_the_old_one(lab: Lab)
     worker.close()
     # Slurm believes in a reboot only a good second after it last heard of the node, and hears of a launch that late.
     heard = run_time(controller)
-    until(lambda: run_time(controller) > heard + 3, "slurmctld does not count on", evidence=lambda: account(controller))
+    wait_for("slurmctld to count on", lambda: run_time(controller) > heard + 3, story=lambda: account(controller))
     lab.slurmd("n1", "--extra=second")
-    until(
+    wait_for(
+        "the reboot to be noticed",
         lambda: "Node unexpectedly rebooted" in controller.run("scontrol", "show", "node", "n1"),
-        "not noticed",
-        evidence=lambda: account(controller),
+        story=lambda: account(controller),
     )
     assert "Extra=second" in controller.run("scontrol", "show", "node", "n1")
-    until(
+    wait_for(
+        "the job to be given up",
         lambda: controller.run("squeue", "-h", "-o", "%T").split() == ["PENDING"],
-        "the job was not given up",
-        evidence=lambda: account(controller),
+        story=lambda: account(controller),
     )
 
 
 def test_slurmd_waits_for_a_slurmctld_that_comes_later(lab: Lab) -> None:
     worker = lab.slurmd("n1")
-    until(worker.output.read_text, "the entry point has not started")
+    wait_for("the entry point to start", worker.output.read_text)
     controller = lab.slurmctld()
     answers(controller)
-    until(lambda: "n1" in controller.run("sinfo", "-h", "-N", "-o", "%n"), "n1 has not registered")
+    wait_for("n1 to register", lambda: "n1" in controller.run("sinfo", "-h", "-N", "-o", "%n"))

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import pytest
 
 from kubeslurm.local import cgroups
-from tests.slurm.hosts import PATIENCE, until
+from tests.slurm.hosts import wait_for
 from tests.slurm.lab import CONF, Lab, account, answers, idle
+from tests.support.waiting import WITHIN
 
 MOUNTPOINT = "/sys/fs/cgroup"
 CGROUP_CONF = """\
@@ -46,7 +47,7 @@ def groups() -> Iterator[Groups]:
     layout, name = cgroups.detect(), f"test-{os.getpid()}"
     cgroups.make(layout, name)
     yield groups_of(layout, name)
-    assert cgroups.remove(layout, name, patience=PATIENCE) == []
+    assert cgroups.remove(layout, name, patience=WITHIN) == []
 
 
 # The groups come first, so that they go last: a worker of a test that failed still sits in them.
@@ -62,9 +63,9 @@ def test_a_job_gets_its_cores_and_memory_and_no_more(groups: Groups, lab: Lab) -
 
     greedy = "head -c 400M /dev/zero | tail -c 399M > /dev/null"
     job = controller.run("sbatch", "--parsable", "-n1", "--mem=100", "-o", "/dev/null", "--wrap", greedy).strip()
-    until(
+    wait_for(
+        "the job to be stopped",
         lambda: "OUT_OF_MEMORY" in controller.run("scontrol", "show", "job", job),
-        "the job was not stopped",
-        evidence=lambda: account(controller),
+        story=lambda: account(controller),
     )
     assert worker.terminate() == 0

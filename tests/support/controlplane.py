@@ -21,7 +21,8 @@ from kubeslurm.reconcile.token import TokenReconciler
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.models import LiveConf, Node, Nodes, Ping
 from kubeslurm.slurm.snapshot import Snapshot
-from tests.support.fake_apiserver import Address, FakeApiServer
+from tests.support.fake_apiserver import FakeApiServer
+from tests.support.fake_storage import Address
 
 KEY = Key("ns", "c")
 JWT_KEY = b"jwt-key-" * 4
@@ -143,6 +144,13 @@ class ControlPlane:
         await self.server.put({"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}, plural)
         await self.settle()
 
+    async def mark_deleted(self, annotations: dict[str, str] | None = None) -> None:
+        """The Controller is deleted, and its finalizer holds it."""
+        tree = self.find("controllers", "c") or {}
+        more = {"deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": annotations or {}}
+        await self.server.put(tree | {"metadata": tree["metadata"] | more}, "controllers")
+        await self.settle()
+
     async def settle(self) -> None:
         await asyncio.sleep(0.1)
 
@@ -212,6 +220,18 @@ class ControlPlane:
     @property
     def writes(self) -> int:
         return sum(1 for request in self.server.requests if request.method != "GET")
+
+
+async def started(plane: ControlPlane) -> ControlPlane:
+    """A cluster whose first configuration is live and proven; no fixture, because there waits would be real ones."""
+    await plane.turn()
+    await plane.end_trial()
+    await plane.turn()
+    await plane.run_slurmctld()
+    await plane.connect()
+    await plane.turn(6)
+    assert plane.status()["configHash"] == plane.status()["wantedConfigHash"] != ""
+    return plane
 
 
 def _b64(value: bytes) -> str:

@@ -1,7 +1,7 @@
 """A store, a reflector and a controller at work on a real API server, and whether they agree with it."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Generic, TypeVar
@@ -14,21 +14,9 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.objects import key_of
+from tests.support.waiting import WITHIN
 
 T = TypeVar("T", bound=Resource)
-
-# Seconds for what takes a moment: the machine may be slow and busy, and a wait that ends well costs nothing.
-PATIENCE = 180.0
-
-
-async def eventually(look: Callable[[], object], what: str, *, timeout: float = PATIENCE) -> None:
-    """Wait until `look` is true."""
-    try:
-        async with asyncio.timeout(timeout):
-            while not look():  # noqa: ASYNC110 (the condition is the world's, not ours)
-                await asyncio.sleep(0.02)
-    except TimeoutError:
-        raise AssertionError(f"not seen within {timeout:.0f} s: {what}") from None
 
 
 class Follower(Generic[T]):
@@ -52,7 +40,7 @@ class Follower(Generic[T]):
     def versions(self) -> dict[Key, str]:
         return {key_of(obj): obj.metadata.resourceVersion for obj in self.store}
 
-    async def converge(self, direct: Kube, *, timeout: float = PATIENCE) -> None:
+    async def converge(self, direct: Kube, *, timeout: float = WITHIN) -> None:
         """Wait until the store equals a fresh list and every key was reconciled in its last version."""
         listed: dict[Key, str] | None = None
         try:
@@ -79,7 +67,7 @@ async def following(kind: Kind[T], kubeconfig: Path, namespace: str = "") -> Asy
     sources = [reflector.run() for _, reflector in follower.caches.reflectors]
     tasks = [asyncio.create_task(work) for work in (*sources, follower.controller.run())]
     try:
-        async with asyncio.timeout(PATIENCE):
+        async with asyncio.timeout(WITHIN):
             await follower.store.wait_synced()
         yield follower
         assert not any(task.done() for task in tasks)

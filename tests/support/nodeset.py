@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from tests.support.slurm import WITHIN, Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import WITHIN, wait_for
 
 NODESET = "nodesets.slinky.slurm.net"
 RESTAPI = "restapis.slinky.slurm.net"

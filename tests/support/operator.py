@@ -15,7 +15,7 @@ import yaml
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.local.cluster import Cluster
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 DEADLINE = 180  # seconds: the machine may be slow and busy, and a wait that ends well costs nothing
 

@@ -12,7 +12,8 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.reconcile.accounting import AccountingReconciler
 from kubeslurm.reconcile.loginset import LoginSetReconciler
 from tests.support.controlplane import ControlPlane
-from tests.support.fake_apiserver import Address, FakeApiServer
+from tests.support.fake_apiserver import FakeApiServer
+from tests.support.fake_storage import Address
 
 
 class TalkingServer(FakeApiServer):

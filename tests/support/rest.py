@@ -5,7 +5,8 @@ from functools import partial
 from typing import Any
 
 from kubeslurm.local.cluster import Cluster
-from tests.support.slurm import KINDS, Slurm, wait_for
+from tests.support.slurm import KINDS, Slurm
+from tests.support.waiting import wait_for
 
 OBJECTS = f"{KINDS},accountings.slinky.slurm.net,loginsets.slinky.slurm.net"
 PATIENCE = 300.0  # seconds: some of it may have been killed with its machine by the test before

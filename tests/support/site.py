@@ -17,7 +17,8 @@ from kubeslurm.local import cache, images
 from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.sources import SOURCES
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 NAMESPACE = "people"
 EXAMPLE = SOURCES / "examples" / "login-ldap"

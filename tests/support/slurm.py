@@ -2,27 +2,13 @@
 
 import json
 import subprocess
-import time
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from kubeslurm.local.cluster import Cluster
+from tests.support.waiting import WITHIN, wait_for
 
-T = TypeVar("T")
 PATIENCE = "300"  # seconds for a command that may wait for nodes, and must not wait for ever
-WITHIN = 180.0  # seconds for what takes some here: a machine may be slower, and busy with other things
 KINDS = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
-
-
-def wait_for(what: str, look: Callable[[], T | None], *, within: float = WITHIN, every: float = 0.2) -> T:
-    """The first value that is true; fails with `what` when it does not come in time."""
-    end = time.monotonic() + within
-    while True:
-        found = look()
-        if found:
-            return found
-        assert time.monotonic() < end, f"waited {within:.0f} s in vain for {what}"
-        time.sleep(every)
 
 
 class Slurm:

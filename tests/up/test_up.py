@@ -19,7 +19,8 @@ from kubeslurm.local.cluster import Cluster
 from kubeslurm.local.progress import Progress
 from kubeslurm.local.tasks import Tasks
 from tests.support.rest import wait_until_at_rest
-from tests.support.slurm import Slurm, wait_for
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
 
 NAME = os.environ.get("KUBESLURM_E2E", "e2e") + "-up"
 CONTEXT = f"kubeslurm-{NAME}"

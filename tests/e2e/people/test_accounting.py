@@ -3,7 +3,7 @@
 from functools import partial
 
 from tests.support.site import Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 
 def sacctmgr(site: Site, *words: str) -> str:

@@ -7,7 +7,7 @@ import pytest
 
 from kubeslurm.api.meta import Tree
 from tests.support.site import ACCOUNTING, NAMESPACE, Records, Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 ELSEWHERE = "branches"
 CONTROLLER = "controllers.slinky.slurm.net"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tests.support.site import ACCOUNTING, SLOWLY, Records, Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 DATABASE = "slurm-mariadb"
 SLURMDBD = "slurm-accounting-0"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.site import ACCOUNTING, SLOWLY, Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 SECRET = "slurm-mariadb"
 SETTING = "innodb_snapshot_isolation"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.site import ADMINS, LOGIN, LOGINSET, SLOWLY, Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import base64
 import json
 
 from tests.support.site import Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 from tests.support.web import fetch
 
 TOKEN = {

@@ -1,7 +1,7 @@
 """Logging in as a user of the directory, and working there."""
 
 from tests.support.site import LOGIN, LOGINSET, Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 
 def test_a_user_of_the_directory_submits_and_finds_the_output_at_home(site: Site) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from kubeslurm.api.meta import Tree
 from tests.support.site import LOGIN, LOGINSET, Records
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 NAME = "lost"
 OPTIONS = "SACKD_OPTIONS"

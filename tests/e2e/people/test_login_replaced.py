@@ -4,7 +4,7 @@ import subprocess
 
 from tests.support.rest import said
 from tests.support.site import Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 
 def host_keys(site: Site, pod: str) -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 
 from kubeslurm.api.meta import Tree
 from tests.support.site import ACCOUNTING, SLOWLY, Records
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 USUAL, OLDER = "slurm_acct_db", "older_acct_db"
 JOBS = f"{OLDER}.slurm_slurm_job_table"

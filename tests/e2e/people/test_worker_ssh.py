@@ -1,7 +1,7 @@
 """ssh onto a worker: only for users with a job there."""
 
 from tests.support.site import Site
-from tests.support.slurm import wait_for
+from tests.support.waiting import wait_for
 
 POD = "slurm-worker-ssh-0"
 NODE = "ssh-0"

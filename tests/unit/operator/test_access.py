@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.kube.connection import Connection
 from kubeslurm.operator.access import MetricsAccess
-from tests.support.fake_apiserver import FakeLine
+from tests.support.fake_line import FakeLine
 
 
 def server(request: httpx2.Request) -> httpx2.Response:

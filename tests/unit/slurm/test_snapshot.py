@@ -1,4 +1,4 @@
-"""The shared view of nodes: what it takes over, how it ages, what it concludes from absence."""
+"""The shared view of nodes: what it takes over, how it ages, how soon it is renewed."""
 
 import asyncio
 from typing import Any
@@ -6,58 +6,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from kubeslurm.slurm.errors import SlurmError, Unreachable
-from kubeslurm.slurm.models import Node, Nodes
-from kubeslurm.slurm.snapshot import (
-    APART,
-    FULL_EVERY,
-    INTERVAL,
-    LONGEST_REST,
-    LONGEST_RETRY,
-    REMEMBERED,
-    REMEMBERED_LISTS,
-    Snapshot,
-)
+from kubeslurm.slurm.errors import Unreachable
+from kubeslurm.slurm.models import Node
+from kubeslurm.slurm.snapshot import FULL_EVERY, INTERVAL, LONGEST_REST, LONGEST_RETRY, Snapshot
 from tests.support.clock import HandClock
+from tests.unit.slurm.script import A, B, Script, listed, make
 
-
-class Script:
-    """A client that answers from a list; a read may first let something else happen."""
-
-    def __init__(self, clock: HandClock) -> None:
-        self.clock = clock
-        self.lists: list[Nodes | SlurmError | None] = []
-        self.singles: dict[str, Node | None] = {}
-        self.since: list[int | None] = []
-        self.cost = 0.0
-        self.meanwhile: Any = None
-
-    async def nodes(self, since: int | None = None) -> Nodes | None:
-        self.since.append(since)
-        if self.meanwhile is not None:
-            await self.meanwhile()
-        self.clock.now += self.cost
-        answer = self.lists.pop(0)
-        if isinstance(answer, SlurmError):
-            raise answer
-        return answer
-
-    async def node(self, name: str) -> Node | None:
-        return self.singles[name]
-
-
-def listed(*nodes: Node, at: int = 1) -> Nodes:
-    return Nodes(nodes=nodes, last_update=at)
-
-
-def make() -> tuple[Snapshot, Script, HandClock]:
-    clock = HandClock()
-    script = Script(clock)
-    client: Any = script
-    return Snapshot(client, clock=clock, asleep=lambda: 0.0), script, clock
-
-
-A, B = Node(name="a", state=("IDLE",)), Node(name="b", state=("IDLE",))
 CROWD = listed(*(Node(name=f"n{number}", state=("IDLE",)) for number in range(1000)))
 
 
@@ -151,62 +105,6 @@ async def test_an_old_snapshot_is_not_fresh_even_without_a_failure() -> None:
     assert not snapshot.fresh()
 
 
-async def test_absence_is_counted_in_full_lists_only() -> None:
-    snapshot, script, clock = make()
-    script.lists = [listed(A, B), listed(A), None, listed(A), listed(A, B)]
-    for expected in (0, 1, 1, 2, 0):
-        clock.now += APART
-        await snapshot.poll()
-        assert snapshot.absences("b") == expected
-
-
-async def test_lists_asked_for_before_a_moment_do_not_count() -> None:
-    snapshot, script, clock = make()
-    script.lists = [listed(A)] * 4
-    for _ in range(3):
-        await snapshot.poll()
-        clock.now += APART
-    assert snapshot.absences("young") == 3
-    assert snapshot.absences("young", since=clock.now) == 0
-    await snapshot.poll()
-    assert snapshot.absences("young", since=clock.now) == 1
-
-
-async def test_many_lists_in_a_moment_are_one_look() -> None:
-    snapshot, script, clock = make()
-    script.lists = [listed(A, B), *[listed(A)] * 200]
-    await snapshot.poll()
-    for _ in range(120):
-        clock.now += 0.5
-        await snapshot.poll()
-    assert snapshot.absences("b") == 2
-    clock.now += 0.5
-    await snapshot.poll()
-    assert snapshot.absences("b") == 3
-
-
-async def test_a_single_read_of_a_node_ends_its_absence() -> None:
-    snapshot, script, clock = make()
-    script.singles = {"b": B}
-    script.lists = [listed(A)] * 2
-    for _ in range(2):
-        await snapshot.poll()
-        clock.now += APART
-    assert snapshot.absences("b") == 2
-    await snapshot.refresh(["b"])
-    assert snapshot.absences("b") == 0
-
-
-async def test_a_busy_or_a_slow_cluster_is_remembered_long_enough() -> None:
-    for pause in (0.5, 500.0):
-        snapshot, script, clock = make()
-        script.lists = [listed(A)] * 3000
-        for _ in range(3000):
-            await snapshot.poll()
-            clock.now += pause
-        assert REMEMBERED / APART <= snapshot.absences("b") <= REMEMBERED_LISTS
-
-
 async def test_a_machine_that_slept_knows_nothing_any_more() -> None:
     clock, slept = HandClock(), HandClock()
     script = Script(clock)
@@ -233,77 +131,6 @@ async def test_a_full_list_is_asked_for_now_and_then_even_if_nothing_changes() -
     assert script.since == [None, 7, None]
 
 
-async def test_a_single_read_is_not_undone_by_an_older_list() -> None:
-    snapshot, script, _ = make()
-    drained = Node(name="a", state=("IDLE", "DRAIN"))
-    script.singles = {"a": drained, "b": None}
-    script.lists = [listed(A, B), listed(A, B), listed(A)]
-    await snapshot.poll()
-
-    async def refresh() -> None:
-        await snapshot.refresh(["a", "b"])
-
-    script.meanwhile = refresh
-    await snapshot.poll()
-    assert snapshot.get("a") == drained
-    assert snapshot.get("b") is None
-    script.meanwhile = None
-    script.clock.now += 1
-    await snapshot.poll()
-    assert snapshot.get("a") == A
-
-
-async def test_a_deleted_record_is_gone_at_once_and_an_older_list_does_not_bring_it_back() -> None:
-    snapshot, script, _ = make()
-    script.lists = [listed(A, B), listed(A, B), listed(A, B)]
-    await snapshot.poll()
-    snapshot.forget(["b"])
-    assert snapshot.get("b") is None
-
-    async def deletion() -> None:
-        snapshot.forget(["a"])
-
-    script.meanwhile = deletion
-    await snapshot.poll()
-    assert snapshot.get("a") is None
-    script.meanwhile = None
-    script.clock.now += 1
-    await snapshot.poll()
-    assert snapshot.get("a") is A  # a slurmd has registered anew
-
-
-async def test_a_change_of_ours_counts_as_made_until_a_later_answer_shows_the_node() -> None:
-    snapshot, script, clock = make()
-    script.lists = [listed(A), listed(A), None]
-
-    async def change() -> None:
-        clock.now += 1
-        snapshot.wrote(["a"], "drain")
-
-    script.meanwhile = change
-    await snapshot.poll()
-    assert snapshot.is_written("a", "drain")  # the list was asked for before
-    assert not snapshot.is_written("a", "resume")
-    assert not snapshot.is_written("b", "drain")
-    script.meanwhile = None
-    for _ in range(2):  # a list, and the word that nothing has changed
-        snapshot.wrote(["a"], "drain")
-        clock.now += 1
-        await snapshot.poll()
-        assert not snapshot.is_written("a", "drain")
-
-
-async def test_a_single_read_or_a_deletion_ends_the_wait_for_a_change_of_ours() -> None:
-    snapshot, script, clock = make()
-    script.singles = {"a": A}
-    snapshot.wrote(["a", "b"], "drain")
-    clock.now += 1
-    await snapshot.refresh(["a"])
-    snapshot.forget(["b"])
-    assert not snapshot.is_written("a", "drain")
-    assert not snapshot.is_written("b", "drain")
-
-
 @pytest.mark.looptime
 async def test_what_is_waited_for_cuts_the_rest_after_a_costly_list_short() -> None:
     loop = asyncio.get_running_loop()
@@ -325,13 +152,6 @@ async def test_what_is_waited_for_cuts_the_rest_after_a_costly_list_short() -> N
     await asyncio.sleep(2.9)
     poller.cancel()
     assert [round(at - start, 3) for at in asked] == [0.0, 0.6, 2.4]
-
-
-async def test_a_refresh_tells_what_is_there_now() -> None:
-    snapshot, script, _ = make()
-    script.singles = {"a": A, "x": None}
-    assert await snapshot.refresh(["a", "x"]) == {"a": A, "x": None}
-    assert snapshot.get("a") == A
 
 
 @pytest.mark.looptime
