@@ -136,7 +136,7 @@ async def test_what_the_go_operator_wrote_is_taken_over_without_a_change_and_can
     written = await predecessor.create(deployment(namespace, args=["--old"], command=["/old"]))
     await follower.converge(predecessor)
     taken = await applied(follower.kube, deployment(namespace, args=["--old"], command=["/old"]))
-    assert taken["metadata"]["generation"] == written["metadata"]["generation"], "no pod restarts"
+    assert taken["metadata"]["generation"] == written.metadata.generation, "no pod restarts"
     managers = {(each["manager"], each["operation"]) for each in taken["metadata"]["managedFields"]}
     assert managers & {("manager", "Update"), ("kubeslurm-test", "Apply")} == {("kubeslurm-test", "Apply")}
     freed = await follower.kube.apply(deployment(namespace))
@@ -226,9 +226,9 @@ async def test_pods_are_created_once_and_deleted_by_uid(cluster: Cluster, namesp
             await follower.kube.delete(POD, key, uid="00000000-0000-0000-0000-000000000000")
         await follower.kube.patch(POD, key, {"metadata": {"annotations": {"a": "b"}}})
         assert follower.store[key].metadata.annotations["a"] == "b"
-        await follower.kube.delete(POD, key, uid=made["metadata"]["uid"])
+        await follower.kube.delete(POD, key, uid=made.metadata.uid)
         assert follower.store[key].deleting, "a pod on a node goes when its kubelet says so"
-        await follower.kube.delete(POD, key, uid=made["metadata"]["uid"], grace=0)
+        await follower.kube.delete(POD, key, uid=made.metadata.uid, grace=0)
         assert key not in follower.store
         await follower.converge(other)
         with pytest.raises(NotFound):

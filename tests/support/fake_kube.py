@@ -11,6 +11,7 @@ import msgspec
 from kubeslurm.api import kinds
 from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD, Kind
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.errors import AlreadyExists, Conflict, NotFound
@@ -49,7 +50,7 @@ class FakeKube:
             store = self.caches.add(kind)
             for (plural, _), tree in self.trees.items():
                 if plural == kind.plural:
-                    store.put(decoder_of(kind).decode(msgspec.json.encode(tree)))
+                    store.put(_read(kind, tree))
             store.mark_synced()
         return self.caches
 
@@ -62,7 +63,7 @@ class FakeKube:
         if "creationTimestamp" not in metadata:
             metadata["creationTimestamp"] = stamp()
         self.trees[kind.plural, key_of_tree(tree)] = tree
-        self.caches.store(kind).put(decoder_of(kind).decode(msgspec.json.encode(tree)))
+        self.caches.store(kind).put(_read(kind, tree))
 
     def remove(self, kind: Kind[Any], key: Key) -> None:
         self.trees.pop((kind.plural, key), None)
@@ -83,7 +84,7 @@ class FakeKube:
             self.put(kind, copy.deepcopy(tree))
         return tree
 
-    async def create(self, tree: Tree) -> Tree:
+    async def create(self, tree: Tree) -> Resource:
         kind, made = kinds.kind_of(tree), copy.deepcopy(tree)
         made["metadata"].setdefault("name", f"{tree['metadata'].get('generateName', '')}{next(self.versions)}")
         if (kind.plural, key_of_tree(made)) in self.trees:
@@ -93,9 +94,10 @@ class FakeKube:
         self._write("create", kind, made)
         if kind in KINDS:
             self.put(kind, made)
-        return made
+        seen: Resource = _read(kind, made)
+        return seen
 
-    async def patch(self, kind: Kind[Any], key: Key, patch: Tree | builtins.list[Tree], **_how: str) -> Tree:
+    async def patch(self, kind: Kind[Any], key: Key, patch: Tree | builtins.list[Tree], **_how: str) -> None:
         if (kind.plural, key) not in self.trees:
             raise NotFound(404, "NotFound", "gone")
         tree = copy.deepcopy(self.trees[kind.plural, key])
@@ -105,7 +107,6 @@ class FakeKube:
             _merge(tree, patch)
         self._write("patch", kind, tree)
         self.put(kind, tree)
-        return tree
 
     async def delete(self, kind: Kind[Any], key: Key, *, uid: str | None = None, grace: int | None = None) -> None:
         tree = self.trees.get((kind.plural, key))
@@ -125,7 +126,7 @@ class FakeKube:
 
     async def get(self, kind: Kind[Any], key: Key) -> Any:
         tree = self.trees.get((kind.plural, key))
-        return decoder_of(kind).decode(msgspec.json.encode(tree)) if tree else None
+        return _read(kind, tree) if tree else None
 
     async def list(self, kind: Kind[Any], namespace: str, _labels: Mapping[str, str]) -> builtins.list[Any]:
         places = [place for place in self.trees if (place[0], place[1].namespace) == (kind.plural, namespace)]
@@ -176,3 +177,7 @@ def _operate(tree: Tree, operations: list[Tree]) -> None:
                 inner[last] = each["value"]
             case "remove":
                 del inner[last]
+
+
+def _read(kind: Kind[Any], tree: Tree) -> Any:
+    return decoder_of(kind).decode(msgspec.json.encode(tree))

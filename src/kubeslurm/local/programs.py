@@ -21,6 +21,8 @@ ENVIRONMENT = {"PATH": PATH, "HOME": "/root"}
 SOCKET = "/run/containerd/containerd.sock"
 PAUSE_ARCHIVE = "/usr/local/share/pause.tar"
 VOLUMES = "/var/lib/kubeslurm/volumes"  # the same directory in every node, so any volume can be mounted anywhere
+SHORTEST_LEASE = 120  # seconds
+NODE_GRACE = 50  # seconds until a node that is not heard of counts as lost, unless there are very many
 _ADDRESSES = {name.lower(): value for name, value in vars(network).items() if name.isupper()}
 
 
@@ -56,7 +58,11 @@ def trees(template: str, **values: object) -> list[Tree]:
 
 def control_plane(spec: ClusterSpec) -> dict[str, Program]:
     """What runs once per cluster, by name."""
-    parts = msgspec.yaml.decode(fill("control-plane.yaml"), type=dict[str, Program])
+    # Leases are renewed at a quarter of their time. However many nodes are pretended, the API server is to hear of no
+    # more than 33 a second, and they are not to count as lost between two renewals.
+    lease = max(SHORTEST_LEASE, spec.fake_nodes * 4 // 33)
+    text = fill("control-plane.yaml", lease=lease, node_grace=max(NODE_GRACE, lease // 2))
+    parts = msgspec.yaml.decode(text, type=dict[str, Program])
     return {name: part for name, part in parts.items() if name != "kwok" or spec.fake_nodes}
 
 
@@ -64,7 +70,8 @@ def control_plane_files(pki: Path) -> dict[str, str]:
     """Contents of the run directory, by name."""
     users = ("keeper", "controller-manager", "scheduler", "coredns")
     configs = {f"{user}.kubeconfig": kubeconfig(pki, user, network.API_URL) for user in users}
-    return configs | {name: fill(name) for name in ("Corefile", "registry.yaml", "audit.yaml", "kwok.yaml")}
+    files = ("Corefile", "registry.yaml", "audit.yaml", "kwok.yaml", "scheduler.yaml")
+    return configs | {name: fill(name) for name in files}
 
 
 def kubeconfig(pki: Path, user: str, server: str, cluster: str = "local") -> str:

@@ -227,7 +227,7 @@ class Pods:
             # Not ours, or not seen yet: look, so that the next pass knows.
             await self._kube.get(POD, Key(nodeset.namespace, identity.pod_name(nodeset, slot)))
             return ()
-        return (str(made["metadata"]["name"]),)
+        return (made.metadata.name,)
 
     async def _release_claims(self, nodeset: NodeSet, gone: Iterable[Worker], plan: Plan) -> None:
         """Hands the claims of scaled-in workers to their pods, with which they then go; others keep theirs."""

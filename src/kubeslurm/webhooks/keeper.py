@@ -27,9 +27,9 @@ class Writer(Protocol):
 
     async def get_tree(self, kind: Kind[Any], key: Key) -> Tree | None: ...
 
-    async def create(self, tree: Tree) -> Tree: ...
+    async def create(self, tree: Tree) -> object: ...
 
-    async def patch(self, kind: Kind[Any], key: Key, patch: Any, *, type: Any = "merge") -> Tree: ...  # noqa: A002
+    async def patch(self, kind: Kind[Any], key: Key, patch: Any, *, type: Any = "merge") -> None: ...  # noqa: A002
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -88,12 +88,14 @@ class Keeper:
         fresh = await asyncio.to_thread(make, self._place.names, self._clock(), held.ca or self._trusted)
         if secret is None:
             try:
-                return _held(await self._kube.create(self._secret(fresh)))
+                await self._kube.create(self._secret(fresh))
             except AlreadyExists:  # another replica was faster
                 return _held(await self._kube.get_tree(SECRET, self._place.secret) or {})
+            return fresh
         # The version makes two replicas that renew at once conflict; the slower one looks again.
         patch = {"metadata": {"resourceVersion": secret["metadata"]["resourceVersion"]}, "data": _data(fresh)}
-        return _held(await self._kube.patch(SECRET, self._place.secret, patch))
+        await self._kube.patch(SECRET, self._place.secret, patch)
+        return fresh
 
     def _secret(self, bundle: Bundle) -> Tree:
         metadata = {"name": self._place.secret.name, "namespace": self._place.secret.namespace}

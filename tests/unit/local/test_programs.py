@@ -64,3 +64,16 @@ def test_command_lines_are_whole_and_free_of_their_comments() -> None:
 @pytest.mark.parametrize(("fake", "there"), [(0, False), (5, True)])
 def test_kwok_runs_only_with_fake_nodes(fake: int, there: bool) -> None:
     assert ("kwok" in programs.control_plane(ClusterSpec("c", "127.64.0.1", (), fake))) is there
+
+
+@pytest.mark.parametrize("fake", [5, 1000, 3000, 10000])
+def test_however_many_nodes_are_pretended_their_leases_do_not_drown_the_api_server(fake: int) -> None:
+    parts = programs.control_plane(ClusterSpec("c", "127.64.0.1", (), fake))
+    renewed = _seconds(parts["kwok"], "--node-lease-duration-seconds=") / 4
+    assert fake / renewed < 34
+    assert _seconds(parts["kube-controller-manager"], "--node-monitor-grace-period=") > renewed
+
+
+def _seconds(part: programs.Program, flag: str) -> int:
+    (value,) = (word.removeprefix(flag) for word in part.argv if word.startswith(flag))
+    return int(value.removesuffix("s"))

@@ -111,7 +111,7 @@ async def test_a_node_without_workers_keeps_no_mark(world: World, marker: NodeMa
 
 
 async def test_a_node_that_changed_meanwhile_is_looked_at_again(world: World, marker: NodeMarker) -> None:
-    async def refuse(*_args: Any, **_options: Any) -> Tree:
+    async def refuse(*_args: Any, **_options: Any) -> None:
         raise Invalid(422, "Invalid", "the test failed")
 
     world.slurm.drain("gpu-0", "bad fan")

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.resource import Resource
 from kubeslurm.kube.errors import Invalid
 from kubeslurm.reconcile.refusal import FIRST_REST, LONGEST_REST, Memory
 from tests.support.world import World
@@ -21,7 +22,7 @@ class Choosy:
         self._create = world.kube.create
         world.kube.create = self.create  # type: ignore[method-assign]
 
-    async def create(self, tree: Tree) -> Tree:
+    async def create(self, tree: Tree) -> Resource:
         if tree["kind"] == "Pod":
             self.asked += 1
             if "image" not in tree["spec"]["containers"][0]:
@@ -59,7 +60,7 @@ async def test_a_corrected_nodeset_gets_its_workers_at_once(world: World) -> Non
 async def test_a_worker_lost_under_a_quota_is_replaced_at_once(world: World) -> None:
     create = world.kube.create
 
-    async def within_quota(tree: Tree) -> Tree:
+    async def within_quota(tree: Tree) -> Resource:
         if tree["kind"] == "Pod" and len(world.kube.pods()) >= 2:
             raise REFUSAL
         return await create(tree)

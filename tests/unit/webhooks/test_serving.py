@@ -37,27 +37,25 @@ class Cluster:
             return copy.deepcopy(self.secret)
         return copy.deepcopy(self.configuration) if kind is VALIDATING_WEBHOOKS else None
 
-    async def create(self, tree: Tree) -> Tree:
+    async def create(self, tree: Tree) -> None:
         self.writes.append("create")
         if self.rival:
             self.secret = self.rival
             raise AlreadyExists(409, "AlreadyExists", "already there")
         self.secret = {**tree, "metadata": {**tree["metadata"], "resourceVersion": "1"}}
-        return self.secret
 
-    async def patch(self, kind: Kind[Any], key: Key, patch: Any, *, type: Any = "merge") -> Tree:  # noqa: A002
+    async def patch(self, kind: Kind[Any], key: Key, patch: Any, *, type: Any = "merge") -> None:  # noqa: A002
         self.writes.append(f"patch {kind.kind}")
         if kind is SECRET:
             assert self.secret
             if patch["metadata"]["resourceVersion"] != self.secret["metadata"]["resourceVersion"]:
                 raise Conflict(409, "Conflict", "changed meanwhile")
             self.secret = {**self.secret, "data": patch["data"], "metadata": {"resourceVersion": "2"}}
-            return self.secret
+            return
         for change in patch:
             if change["op"] == "add":
                 at = int(change["path"].split("/")[2])
                 self.configuration["webhooks"][at]["clientConfig"]["caBundle"] = change["value"]
-        return self.configuration
 
     def trusted(self) -> set[bytes]:
         return {base64.b64decode(each["clientConfig"].get("caBundle", "")) for each in self.configuration["webhooks"]}
