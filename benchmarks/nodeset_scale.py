@@ -1,6 +1,6 @@
 """What a large NodeSet costs: seconds, the operator's own CPU and writes, and calls to Slurm, phase by phase.
 
-    python benchmarks/nodeset_scale.py --workers 1000 [--json FILE] [--keep]
+    python benchmarks/nodeset_scale.py --workers 1000 [--floor] [--json FILE] [--keep]
 
 The Kubernetes nodes are kwok's, the Slurm nodes EXTERNAL ones that exist before the NodeSet does, so that only the
 operator and the two control planes work. The operator runs from this tree, and only its own requests are counted:
@@ -25,6 +25,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 
 from benchmarks.report.rows import Row, write
+from benchmarks.scale import floor
 from benchmarks.scale.ground import Ground, Usage
 from benchmarks.scale.stage import Stage
 
@@ -75,6 +76,7 @@ class Results(msgspec.Struct):
     figures: dict[str, Figures] = msgspec.field(default_factory=dict)
     latencies: dict[str, float] = msgspec.field(default_factory=dict)
     memory: float = 0.0  # the operator's peak, in MB
+    floor: float = 0.0  # seconds that Kubernetes alone takes for as many pods
 
     def rows(self) -> list[Row]:
         found = []
@@ -88,6 +90,7 @@ class Results(msgspec.Struct):
                 Row(f"{name}_slurm_rpcs", each.slurm, "calls"),
             ]
         found += [Row(f"{name}_p95_s", round(value, 2), "s") for name, value in self.latencies.items()]
+        found += [Row("floor_s", round(self.floor, 2), "s")] if self.floor else []
         return [*found, Row("peak_rss_mb", round(self.memory), "MB")]
 
 
@@ -117,6 +120,12 @@ class Bench:
         await self.phase("scale_in", lambda: self.scale(self.workers - some))
         await self.settle()
         await self.phase("rolling", lambda: self.roll(self.workers - some))
+
+    async def floor(self) -> None:
+        """At the end, so that all nodes are free but that of the one worker that is the model."""
+        await self.scale(1)
+        await self.settle()
+        self.results.floor = await floor.measure(self.stage, self.workers - 1)
 
     async def phase(self, name: str, act: Callable[[], Awaitable[object]]) -> None:
         """Acts, with the wait for the effect, and notes what it took."""
@@ -202,17 +211,23 @@ def show(results: Results) -> None:
     console = Console(width=140)
     console.print(table)
     console.print(f"peak memory of the operator: {results.memory:.0f} MB ({REFERENCE_MEMORY})")
+    if results.floor:
+        console.print(f"as many pods from a bare Deployment, without any operator: {results.floor:.1f} s")
 
 
-async def measure(ground: Ground, results: Results) -> None:
+async def measure(ground: Ground, results: Results, *, with_floor: bool) -> None:
     stage = Stage(ground)
     async with stage.opened():
-        await Bench(stage, results).run()
+        bench = Bench(stage, results)
+        await bench.run()
+        if with_floor:
+            await bench.floor()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=1000)
+    parser.add_argument("--floor", action="store_true", help="also measure what Kubernetes alone takes for the pods")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
     options = parser.parse_args()
@@ -221,7 +236,7 @@ def main() -> None:
     ground, results = Ground(NAME, options.workers), Results(options.workers)
     try:
         ground.up()
-        asyncio.run(measure(ground, results))
+        asyncio.run(measure(ground, results, with_floor=options.floor))
     finally:
         ground.down(keep=options.keep)
         if results.figures:

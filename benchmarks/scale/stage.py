@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 from benchmarks.scale.ground import SET, Ground
 from benchmarks.scale.slurm import Slurmctld
 from kubeslurm.api import views
-from kubeslurm.api.kinds import NODE, NODESET, POD
+from kubeslurm.api.kinds import DEPLOYMENT, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.build import names
 from kubeslurm.cli.releases import SLURM_NAMESPACE
@@ -33,7 +33,8 @@ class Stage:
         self.caches = Caches(self.connection, namespaces=[SLURM_NAMESPACE])
         self._pods = self.caches.add(POD, labels={names.LABEL_INSTANCE: SET})
         self._nodesets = self.caches.add(NODESET)
-        self._kube = Kube(self.connection, self.caches, manager="benchmark")
+        self._deployments = self.caches.add(DEPLOYMENT)
+        self.kube = Kube(self.connection, self.caches, manager="benchmark")
         self.slurm = Slurmctld(0)
         self._changed = False
 
@@ -84,9 +85,14 @@ class Stage:
             return 0
         return found.status.updatedReplicas
 
+    def ready(self, deployment: str) -> int:
+        """Pods of a Deployment that are ready."""
+        found = self._deployments.get(Key(SLURM_NAMESPACE, deployment))
+        return found.status.readyReplicas if found else 0
+
     async def change(self, spec: Tree) -> None:
         """Edits the NodeSet."""
-        await self._kube.patch(NODESET, Key(SLURM_NAMESPACE, SET), {"spec": spec})
+        await self.kube.patch(NODESET, Key(SLURM_NAMESPACE, SET), {"spec": spec})
 
     async def cordon(self, hosts: Iterable[str], *, cordoned: bool) -> dict[str, float]:
         """Cordons or uncordons nodes; says when each was told."""
@@ -94,7 +100,7 @@ class Stage:
 
         async def tell(host: str) -> None:
             told[host] = time.monotonic()
-            await self._kube.patch(NODE, Key("", host), {"spec": {"unschedulable": cordoned or None}})
+            await self.kube.patch(NODE, Key("", host), {"spec": {"unschedulable": cordoned or None}})
 
         troubles = await crowd.each(hosts, tell)
         assert not troubles, troubles[0]
