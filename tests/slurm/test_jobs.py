@@ -25,14 +25,19 @@ async def test_a_busy_node_is_draining_and_is_not_deleted(client: SlurmClient, c
 
 
 async def test_jobs_are_listed_read_and_cancelled(client: SlurmClient, cluster: Cluster) -> None:
-    job = cluster.submit()
+    # A job without a limit has that of a year if it was started by backfill, and none if not.
+    job = cluster.submit("--time=90")
     states = {row.job_id: row.state for row in await client.jobs_state()}
     assert states[job] == ("RUNNING",)
     found = await client.job(job)
     assert found is not None
     assert (found.name, found.partition, found.job_state) == ("wrap", "all", ("RUNNING",))
     assert found.start_time.value
-    assert found.time_limit.infinite
+    assert found.time_limit.value == 90
+    cluster.controller.run("scontrol", "update", f"jobid={job}", "timelimit=UNLIMITED")
+    unlimited = await client.job(job)
+    assert unlimited is not None
+    assert unlimited.time_limit.infinite
     await client.cancel_job(job)
     await client.cancel_job(job)
     await client.cancel_job(99999)
