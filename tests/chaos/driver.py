@@ -89,7 +89,8 @@ class Driver:
     def unfinished(self) -> str:
         """Which jobs have not ended, and what Slurm says of them and of its nodes."""
         left = {job: fate for job, fate in self.jobs.items() if fate is None or fate.state not in OVER}
-        return self.story(f"{left}\n{self.slurm.run('squeue', '--all')}\n{self.slurm.run('sinfo', '--long', '--Node')}")
+        asked = (("squeue", "--all"), ("sinfo", "--long", "--Node"))
+        return self.story("\n".join([f"{left}", *(self.slurm.run(*command, check=False) for command in asked)]))
 
     def has_converged(self) -> bool:
         """As many workers as declared, all of one revision, none drained, and no ghost of another."""

@@ -59,7 +59,7 @@ class Caches:
         namespaces: Sequence[str] | None = None,
         keep: Callable[[T], bool] = lambda _obj: True,
     ) -> Store[Key, T]:
-        """Watch a kind; `namespaces` overrides those of the whole operator, what is not worth a `keep` is not held."""
+        """Watch a kind; `namespaces` overrides those of the whole operator, `keep` tells what is worth memory."""
         wanted = tuple(namespaces) if namespaces is not None else self._namespaces
         selection = Selection(wanted if kind.namespaced else ("",), dict(labels or {}), fields, keep)
         store: Store[Key, T] = kube_store(indices)

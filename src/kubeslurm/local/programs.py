@@ -22,7 +22,6 @@ SOCKET = "/run/containerd/containerd.sock"
 PAUSE_ARCHIVE = "/usr/local/share/pause.tar"
 VOLUMES = "/var/lib/kubeslurm/volumes"  # the same directory in every node, so any volume can be mounted anywhere
 SHORTEST_LEASE = 120  # seconds
-NODE_GRACE = 50  # seconds until a node that is not heard of counts as lost, unless there are very many
 _ADDRESSES = {name.lower(): value for name, value in vars(network).items() if name.isupper()}
 
 
@@ -59,9 +58,10 @@ def trees(template: str, **values: object) -> list[Tree]:
 def control_plane(spec: ClusterSpec) -> dict[str, Program]:
     """What runs once per cluster, by name."""
     # Leases are renewed at a quarter of their time. However many nodes are pretended, the API server is to hear of no
-    # more than 33 a second, and they are not to count as lost between two renewals.
+    # more than 33 a second, and they are not to count as lost between two renewals: for the shortest lease that is
+    # after 50 seconds, as Kubernetes has it.
     lease = max(SHORTEST_LEASE, spec.fake_nodes * 4 // 33)
-    text = fill("control-plane.yaml", lease=lease, node_grace=max(NODE_GRACE, lease // 2))
+    text = fill("control-plane.yaml", lease=lease, node_grace=lease * 5 // 12)
     parts = msgspec.yaml.decode(text, type=dict[str, Program])
     return {name: part for name, part in parts.items() if name != "kwok" or spec.fake_nodes}
 

@@ -71,7 +71,12 @@ def test_however_many_nodes_are_pretended_their_leases_do_not_drown_the_api_serv
     parts = programs.control_plane(ClusterSpec("c", "127.64.0.1", (), fake))
     renewed = _seconds(parts["kwok"], "--node-lease-duration-seconds=") / 4
     assert fake / renewed < 34
-    assert _seconds(parts["kube-controller-manager"], "--node-monitor-grace-period=") > renewed
+    assert _seconds(parts["kube-controller-manager"], "--node-monitor-grace-period=") > renewed * 1.5
+
+
+def test_without_many_pretended_nodes_a_lost_one_is_noticed_as_soon_as_elsewhere() -> None:
+    parts = programs.control_plane(ClusterSpec("c", "127.64.0.1", ()))
+    assert _seconds(parts["kube-controller-manager"], "--node-monitor-grace-period=") == 50
 
 
 def _seconds(part: programs.Program, flag: str) -> int:
