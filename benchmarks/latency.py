@@ -25,9 +25,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 from benchmarks.report.rows import Row, write
 from benchmarks.waiting import acts
 from benchmarks.waiting.site import Api, Site
-from kubeslurm.cli import releases
-from kubeslurm.cli.helm import Release
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up import releases
+from kubeslurm.cli.up.helm import Release
+from kubeslurm.local.cluster.cluster import Cluster
 
 NAME = "bench-latency"
 OTHER = "bench"

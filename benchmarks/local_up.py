@@ -22,7 +22,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 
 from benchmarks.report.rows import Row, write
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.sources import SOURCES
 
 NAME = "bench-up"

@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
 from benchmarks.informer.follower import Result
 from benchmarks.informer.population import Population
 from benchmarks.report.rows import Row, write
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 
 HERE = Path(__file__).parent
 NAME = "bench-runtime"

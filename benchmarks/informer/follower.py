@@ -20,9 +20,9 @@ from kubeslurm.engine.controller import Controller
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.stall import StallMeter
 from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.objects import key_of
-from kubeslurm.kube.wire import Wire
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.kube.transport.wire import Wire
 
 
 class Result(msgspec.Struct, frozen=True):

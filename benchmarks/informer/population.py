@@ -9,8 +9,8 @@ import msgspec
 
 from kubeslurm.api.kinds import NAMESPACE, NODE, POD
 from kubeslurm.api.meta import Tree
-from kubeslurm.kube.connection import PATCH_TYPES, Connection, Request, connect
 from kubeslurm.kube.errors import AlreadyExists, ApiError
+from kubeslurm.kube.transport.connection import PATCH_TYPES, Connection, Request, connect
 
 WORKERS = 24
 WHERE = "slurm"

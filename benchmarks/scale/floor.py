@@ -4,10 +4,10 @@ import time
 
 from benchmarks.scale.ground import KEY
 from benchmarks.scale.stage import Stage
+from kubeslurm.api import names
 from kubeslurm.api.kinds import DEPLOYMENT, POD
 from kubeslurm.api.meta import Tree
-from kubeslurm.build import names
-from kubeslurm.cli.releases import SLURM_NAMESPACE
+from kubeslurm.cli.up.releases import SLURM_NAMESPACE
 from kubeslurm.engine.key import Key
 
 NAME = "bare"

@@ -8,12 +8,13 @@ from pathlib import Path
 import msgspec
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli import helm, recipes, releases
-from kubeslurm.cli.product import access_to
-from kubeslurm.local import images, network, nodespec
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Progress
-from kubeslurm.local.tasks import Tasks
+from kubeslurm.cli.up import helm, recipes, releases
+from kubeslurm.cli.up.product import access_to
+from kubeslurm.local.cluster import network, nodespec
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import build as images
 
 KEY = "fake"
 SET = f"slurm-worker-{KEY}"

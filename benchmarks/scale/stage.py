@@ -7,16 +7,15 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable
 
 from benchmarks.scale.ground import SET, Ground
 from benchmarks.scale.slurm import Slurmctld
-from kubeslurm.api import views
+from kubeslurm.api import names, views
 from kubeslurm.api.kinds import DEPLOYMENT, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
-from kubeslurm.build import names
-from kubeslurm.cli.releases import SLURM_NAMESPACE
+from kubeslurm.cli.up.releases import SLURM_NAMESPACE
+from kubeslurm.control import fan_out
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
-from kubeslurm.reconcile import crowd
+from kubeslurm.kube.transport.connection import Connection, connect
 
 TICK = 0.1
 TURN = 0.5  # seconds between two looks for workers that have to register
@@ -102,7 +101,7 @@ class Stage:
             told[host] = time.monotonic()
             await self.kube.patch(NODE, Key("", host), {"spec": {"unschedulable": cordoned or None}})
 
-        troubles = await crowd.each(hosts, tell)
+        troubles = await fan_out.each(hosts, tell)
         assert not troubles, troubles[0]
         return told
 

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable
 
 from benchmarks.waiting.site import Site, Tree, until
-from kubeslurm.cli import helm
-from kubeslurm.cli.helm import Release
+from kubeslurm.cli.up import helm
+from kubeslurm.cli.up.helm import Release
 
 FIRST = "worker-0"
 CACHE = "/var/spool/slurmd/conf-cache/slurm.conf"

@@ -11,7 +11,7 @@ import httpx2
 from lightkube.config.client_adapter import ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 
 Tree = dict[str, Any]
 # Often enough that what is measured is the product, seldom enough that it has the machine to itself.

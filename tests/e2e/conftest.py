@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from kubeslurm.cli import recipes
-from kubeslurm.cli.product import Product, access_to
-from kubeslurm.local import cache
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Progress
+from kubeslurm.cli.up import recipes
+from kubeslurm.cli.up.product import Product, access_to
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.host import cache
+from kubeslurm.local.host.progress import Progress
 from tests.support import audit
 from tests.support.rest import wait_until_at_rest
 from tests.support.slurm import Slurm

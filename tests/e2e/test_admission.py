@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support import audit
 from tests.support.waiting import wait_for
 

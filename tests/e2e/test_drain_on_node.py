@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from kubeslurm.cli import helm, releases
-from kubeslurm.cli.product import Product
+from kubeslurm.cli.up import helm, releases
+from kubeslurm.cli.up.product import Product
 from tests.support.nodeset import Workers, node_of
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from kubeslurm.cli.product import Product
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up.product import Product
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support import audit, installation
 from tests.support.audit import Asked
 from tests.support.installation import OPERATOR, WEBHOOK

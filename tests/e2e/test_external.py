@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli.product import Product
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up.product import Product
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 

@@ -1,8 +1,8 @@
 """`helm uninstall` of the operator: clusters run on, and no object waits for someone who is gone."""
 
-from kubeslurm.build.names import FINALIZER
-from kubeslurm.cli import helm, releases
-from kubeslurm.cli.product import Product
+from kubeslurm.api.names import FINALIZER
+from kubeslurm.cli.up import helm, releases
+from kubeslurm.cli.up.product import Product
 from tests.support.slurm import KINDS, Slurm
 from tests.support.waiting import wait_for
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kubeslurm.cli.product import Product
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up.product import Product
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.nodeset import OPERATOR_SELECTOR, Workers
 from tests.support.predecessor.chart import WORKERS
 from tests.support.predecessor.cluster import Predecessor

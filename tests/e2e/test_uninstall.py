@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 
-from kubeslurm.cli import helm, releases
-from kubeslurm.cli.helm import Release
-from kubeslurm.cli.product import Product
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up import helm, releases
+from kubeslurm.cli.up.helm import Release
+from kubeslurm.cli.up.product import Product
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.nodeset import Workers, leads
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for

@@ -8,14 +8,14 @@ import pytest
 
 from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import NAMESPACE, SLURM_KINDS
-from kubeslurm.cli.product import ESTABLISHED
+from kubeslurm.cli.up.product import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
-from kubeslurm.slurm import session
+from kubeslurm.slurm.rest import session
 from tests.support.proxy import Proxy
 from tests.support.waiting import WITHIN, wait_for
 

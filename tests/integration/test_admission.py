@@ -17,10 +17,10 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import AlreadyExists, Invalid
-from kubeslurm.local import network
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection
+from kubeslurm.local.cluster import network
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.conformance.manifests import Case, cases
 from tests.support.waiting import wait_for
 

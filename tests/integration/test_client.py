@@ -13,11 +13,11 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube import metrics
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.closing import Closing
-from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Terminating
 from kubeslurm.kube.events import Events
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection
+from kubeslurm.kube.transport.terminating import Closing
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.follow import Follower, following
 from tests.support.waiting import WITHIN
 

@@ -11,14 +11,14 @@ import pytest
 from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import LOGINSET, NODESET, SLURM_KINDS, Kind, kind_of
 from kubeslurm.api.meta import Tree, tree
-from kubeslurm.api.nodeset import NodeSetStatus
+from kubeslurm.api.slinky.nodeset import NodeSetStatus
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import ApiError, Invalid
 from kubeslurm.kube.objects import key_of_tree
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.conformance.manifests import Case, cases, contains
 from tests.support.waiting import WITHIN
 

@@ -18,11 +18,11 @@ from kubeslurm.engine.store import Store
 from kubeslurm.kube import leader as module
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.errors import Fenced
 from kubeslurm.kube.fence import Fence, boot_time
 from kubeslurm.kube.leader import Leader, LeadershipLost
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.follow import following
 from tests.support.replica import LEASE, TIMING
 from tests.support.waiting import WITHIN, eventually

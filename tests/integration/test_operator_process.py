@@ -13,9 +13,9 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.errors import TERMINATING_PAUSE
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support import installation
 from tests.support.audit import asked_of, lines, parts_of
 from tests.support.operator import DEADLINE, SMALL, Replica, account, running

@@ -4,7 +4,7 @@ import asyncio
 import json
 from pathlib import Path
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.operator import DEADLINE, SMALL, running
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import yaml
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli.helm import Release, rendered
-from kubeslurm.cli.releases import CHARTS
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up.helm import Release, rendered
+from kubeslurm.cli.up.releases import CHARTS
+from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.operator.rbac import watched
 from tests.support.audit import lines, parts_of
 from tests.support.operator import DEADLINE, SMALL, account, running

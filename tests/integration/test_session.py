@@ -7,10 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import Unreachable
-from kubeslurm.slurm.session import LineError, Reply, Session, UnsentError
-from kubeslurm.slurm.transport import Transport
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.session import LineError, Reply, Session, UnsentError
+from kubeslurm.slurm.rest.transport import Transport
 
 PONG = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
 NOT_SERVED = b"Unable to find requested URL endpoint."

@@ -18,9 +18,9 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube import metrics, reflector
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.errors import ApiError
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.follow import following
 from tests.support.proxy import Proxy
 from tests.support.waiting import WITHIN, eventually, wait_for

@@ -13,7 +13,7 @@ from aiohttp import web
 from lightkube.config.client_adapter import BearerTokenFileAuth, ExecAuth
 from lightkube.config.models import UserExec
 
-from kubeslurm.kube.wire import Request, Wire, WireError
+from kubeslurm.kube.transport.wire import Request, Wire, WireError
 from tests.support.waiting import eventually
 
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.local import images, nodespec
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Progress
+from kubeslurm.local.cluster import nodespec
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.images import build as images
 from kubeslurm.local.sources import SOURCES
 from tests.local.support import Namespace, wait_for
 

@@ -8,9 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kubeslurm.local import cgroups, state
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster import state
+from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
+from kubeslurm.local.host import cgroups
 from tests.support import waiting
 
 Tree = dict[str, Any]

@@ -3,8 +3,8 @@
 import json
 import subprocess
 
-from kubeslurm.local import network
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster import network
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.local.support import Namespace, Tree, wait_for
 
 

@@ -11,10 +11,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from kubeslurm.cli.app import app
-from kubeslurm.local import buildah, images
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.images import KEPT
-from kubeslurm.local.tasks import Tasks
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import build as images
+from kubeslurm.local.images import buildah
+from kubeslurm.local.images.build import KEPT
 
 CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: typed, namespace: default}}"
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.local import network, nodespec, state
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster import network, nodespec, state
+from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from tests.local.support import (
     Namespace,

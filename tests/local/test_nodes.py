@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.supervisor import Condition
+from kubeslurm.local.host.supervisor import Condition
 from tests.local.support import Namespace, claim, pod, wait_for
 
 

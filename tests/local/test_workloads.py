@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.local.support import Namespace, Tree, claim, pod, service, wait_for, web
 
 

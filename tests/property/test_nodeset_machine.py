@@ -7,7 +7,7 @@ import pytest
 from kubeslurm.api.kinds import POD
 from kubeslurm.engine.key import Key
 from kubeslurm.slurm import hostlist
-from kubeslurm.slurm.models import NodeUpdate
+from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.support.world import World
 
 STEPS = 50

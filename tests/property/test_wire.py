@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from kubeslurm.kube.stream import batches
+from kubeslurm.kube.transport.stream import batches
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:

@@ -1,7 +1,7 @@
 """A small Slurm cluster that tests of the client share, and jobs that run in it until they are ended."""
 
-from kubeslurm.slurm.client import SlurmClient
-from kubeslurm.slurm.models import Node
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.models import Node
 from tests.slurm.hosts import wait_for
 from tests.slurm.lab import Lab, account, answers, idle
 

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.local import cache, images
-from kubeslurm.local.progress import Progress
+from kubeslurm.local.host import cache
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import build as images
 from kubeslurm.local.sources import SOURCES
-from kubeslurm.local.tasks import Tasks
-from kubeslurm.slurm import session
-from kubeslurm.slurm.client import SlurmClient
+from kubeslurm.slurm.rest import session
+from kubeslurm.slurm.rest.client import SlurmClient
 from tests.slurm.cluster import Cluster
 from tests.slurm.lab import Lab, Roots
 from tests.support.waiting import WITHIN

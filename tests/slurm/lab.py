@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import aiohttp
 
 from kubeslurm.slurm import tokens
-from kubeslurm.slurm.client import SlurmClient
-from kubeslurm.slurm.session import Reply, Session
-from kubeslurm.slurm.transport import VERSIONS, Transport
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.session import Reply, Session
+from kubeslurm.slurm.rest.transport import VERSIONS, Transport
 from tests.slurm.hosts import Host, Network, wait_for
 from tests.support.waiting import WITHIN
 

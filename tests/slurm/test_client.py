@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from kubeslurm.slurm import conf
-from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import NotFound, NotServed, Refused, Unauthorized
-from kubeslurm.slurm.models import NodeUpdate
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.slurm.cluster import Cluster, read
 from tests.slurm.lab import CONF, idle
 from tests.support.waiting import WITHIN

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from kubeslurm.local import cgroups
+from kubeslurm.local.host import cgroups
 from tests.slurm.hosts import wait_for
 from tests.slurm.lab import CONF, Lab, account, answers, idle
 from tests.support.waiting import WITHIN

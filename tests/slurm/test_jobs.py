@@ -2,9 +2,9 @@
 
 import pytest
 
-from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import Refused
-from kubeslurm.slurm.models import NodeUpdate
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.slurm.cluster import Cluster, read
 
 

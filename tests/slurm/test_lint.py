@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from kubeslurm.slurm import conf
-from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import Refused
+from kubeslurm.slurm.rest.client import SlurmClient
 from tests.slurm.lab import CONF, Lab, Roots, answers
 
 BAD = [

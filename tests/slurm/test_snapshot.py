@@ -3,9 +3,9 @@
 import asyncio
 from pathlib import Path
 
-from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import Unreachable
-from kubeslurm.slurm.models import NodeUpdate
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.models import NodeUpdate
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.slurm.cluster import Cluster
 from tests.slurm.hosts import Host

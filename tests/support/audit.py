@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 
 POD = "authentication.kubernetes.io/pod-uid"
 

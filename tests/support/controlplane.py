@@ -5,21 +5,20 @@ import base64
 import copy
 from typing import Any
 
-from kubeslurm.api import kinds
+from kubeslurm.api import kinds, names
 from kubeslurm.api.meta import Tree
-from kubeslurm.build import names
-from kubeslurm.decide.proof import checksum
+from kubeslurm.decide.config.running import checksum
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
-from kubeslurm.reconcile.controller import ControllerReconciler
-from kubeslurm.reconcile.restapi import RestApiReconciler
-from kubeslurm.reconcile.slurm import SlurmReconciler
-from kubeslurm.reconcile.token import TokenReconciler
+from kubeslurm.reconcile.controller.reconciler import ControllerReconciler
+from kubeslurm.reconcile.restapi.reconciler import RestApiReconciler
+from kubeslurm.reconcile.slurmcluster.reconciler import SlurmReconciler
+from kubeslurm.reconcile.token.reconciler import TokenReconciler
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
-from kubeslurm.slurm.models import LiveConf, Node, Nodes, Ping
+from kubeslurm.slurm.rest.models import LiveConf, Node, Nodes, Ping
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.fake_apiserver import FakeApiServer
 from tests.support.fake_storage import Address

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from kubeslurm.kube.connection import Connection
+from kubeslurm.kube.transport.connection import Connection
 from tests.support.fake_line import FakeLine
 from tests.support.fake_storage import Address, Refusal, Storage, Tree
 

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from kubeslurm.kube.wire import Answer, Request, WireError
+from kubeslurm.kube.transport.wire import Answer, Request, WireError
 
 
 class FakeAnswer:

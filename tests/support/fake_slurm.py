@@ -5,9 +5,9 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kubeslurm.decide.drain import foreign_reason
+from kubeslurm.decide.nodeset.drain import foreign_reason
 from kubeslurm.slurm import errors, hostlist
-from kubeslurm.slurm.models import Job, JobState, Node, Nodes, NodeUpdate, Number
+from kubeslurm.slurm.rest.models import Job, JobState, Node, Nodes, NodeUpdate, Number
 from tests.support.clock import clock
 
 SLURMD_TIMEOUT = 5  # rounds

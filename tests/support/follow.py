@@ -12,8 +12,8 @@ from kubeslurm.engine.controller import Controller
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.objects import key_of
+from kubeslurm.kube.transport.connection import Connection, connect
 from tests.support.waiting import WITHIN
 
 T = TypeVar("T", bound=Resource)

@@ -2,10 +2,11 @@
 
 import sys
 
-from kubeslurm.cli import recipes
-from kubeslurm.local import artifacts, doctor
+from kubeslurm.cli.up import recipes
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.progress import Progress
+from kubeslurm.local.host import doctor
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.images import artifacts
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import httpx2
 import yaml
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.waiting import wait_for
 
 DEADLINE = 180  # seconds: the machine may be slow and busy, and a wait that ends well costs nothing

@@ -4,13 +4,13 @@ from typing import Any
 
 import httpx2
 
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
-from kubeslurm.build import names
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
-from kubeslurm.reconcile.accounting import AccountingReconciler
-from kubeslurm.reconcile.loginset import LoginSetReconciler
+from kubeslurm.reconcile.accounting.reconciler import AccountingReconciler
+from kubeslurm.reconcile.loginset.reconciler import LoginSetReconciler
 from tests.support.controlplane import ControlPlane
 from tests.support.fake_apiserver import FakeApiServer
 from tests.support.fake_storage import Address

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import yaml
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 
 
 class Proxy:

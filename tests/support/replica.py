@@ -11,9 +11,9 @@ from kubeslurm.engine.key import Key
 from kubeslurm.engine.manager import Manager
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.leader import Leader, Timing
+from kubeslurm.kube.transport.connection import Connection, connect
 
 LEASE = "replica-test"
 # A request may take twice the last: a machine that stands still for some seconds must not cost the Lease.

@@ -4,7 +4,7 @@ import json
 from functools import partial
 from typing import Any
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.slurm import KINDS, Slurm
 from tests.support.waiting import wait_for
 

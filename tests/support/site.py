@@ -10,12 +10,13 @@ from pathlib import Path
 import yaml
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli import helm, releases
-from kubeslurm.cli.login import Desk
-from kubeslurm.cli.product import Product
-from kubeslurm.local import cache, images
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Progress
+from kubeslurm.cli.up import helm, releases
+from kubeslurm.cli.up.login import Desk
+from kubeslurm.cli.up.product import Product
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.host import cache
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.images import build as images
 from kubeslurm.local.sources import SOURCES
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for

@@ -4,7 +4,7 @@ import json
 import subprocess
 from typing import Any
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.waiting import WITHIN, wait_for
 
 PATIENCE = "300"  # seconds for a command that may wait for nodes, and must not wait for ever

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Mapping
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 
 # In a process of its own, as only a process as a whole can be in another network.
 SCRIPT = """

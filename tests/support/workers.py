@@ -3,14 +3,13 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from kubeslurm.api import views
-from kubeslurm.api.controller import Controller, ControllerSpec
-from kubeslurm.api.fragments import LocalObjectReference, SecretKeySelector
+from kubeslurm.api import names, views
 from kubeslurm.api.meta import Condition, ObjectMeta, OwnedMeta, OwnerReference
-from kubeslurm.api.nodeset import NodeSet, NodeSetSpec, NodeSetStatus
-from kubeslurm.build import names
-from kubeslurm.decide.facts import PodInfo, Seen, Worker
-from kubeslurm.slurm.models import Node, Number
+from kubeslurm.api.slinky.controller import Controller, ControllerSpec
+from kubeslurm.api.slinky.fragments import LocalObjectReference, SecretKeySelector
+from kubeslurm.api.slinky.nodeset import NodeSet, NodeSetSpec, NodeSetStatus
+from kubeslurm.decide.nodeset.facts import PodInfo, Seen, Worker
+from kubeslurm.slurm.rest.models import Node, Number
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
 REVISION = "5f6b7"

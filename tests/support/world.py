@@ -8,10 +8,10 @@ from typing import Any
 
 from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
+from kubeslurm.control import references
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile import references
-from kubeslurm.reconcile.nodeset import NodeSetReconciler
-from kubeslurm.reconcile.pace import Pace
+from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
+from kubeslurm.reconcile.nodeset.spacing import Pace
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.clock import stamp

@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.cli import recipes, releases
-from kubeslurm.cli.login import desk_of_context
-from kubeslurm.local import buildah, images
-from kubeslurm.local.cluster import Cluster
-from kubeslurm.local.progress import Progress
-from kubeslurm.local.tasks import Tasks
+from kubeslurm.cli.up import recipes, releases
+from kubeslurm.cli.up.login import desk_of_context
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import build as images
+from kubeslurm.local.images import buildah
 from tests.support.rest import wait_until_at_rest
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for

@@ -6,14 +6,14 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from kubeslurm.api import views
-from kubeslurm.api.accounting import Accounting
-from kubeslurm.api.controller import Controller
-from kubeslurm.api.loginset import LoginSet
 from kubeslurm.api.meta import Tree
-from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.resource import GROUP, VERSION, Resource
-from kubeslurm.api.restapi import RestApi
-from kubeslurm.api.token import Token
+from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.loginset import LoginSet
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.api.slinky.restapi import RestApi
+from kubeslurm.api.slinky.token import Token
 
 T = TypeVar("T", bound=Resource)
 

@@ -5,10 +5,11 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubeslurm.api.accounting import Accounting
+from kubeslurm.api import labels, names
 from kubeslurm.api.meta import Tree
-from kubeslurm.build import digest, labels, names, pieces
-from kubeslurm.build.merge import merge_container, merge_metadata, merge_pod_spec, merge_service_spec
+from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.build.common import digest, parts
+from kubeslurm.build.common.merge import merge_container, merge_metadata, merge_pod_spec, merge_service_spec
 from kubeslurm.slurm import conf
 
 KIND = "Accounting"
@@ -73,11 +74,11 @@ def _storage(accounting: Accounting, password: str) -> str:
 
 def secret(accounting: Accounting, text: str) -> Tree:
     """The configuration with the password in it."""
-    layers = merge_metadata(pieces.inherited(accounting.metadata), {"labels": labels.slurmdbd(accounting.name)})
-    return pieces.object_tree(
+    layers = merge_metadata(parts.inherited(accounting.metadata), {"labels": labels.slurmdbd(accounting.name)})
+    return parts.object_tree(
         "v1",
         "Secret",
-        pieces.metadata(names.accounting(accounting.name), accounting.metadata, KIND, layers),
+        parts.metadata(names.accounting(accounting.name), accounting.metadata, KIND, layers),
         data={CONF: base64.b64encode(text.encode()).decode()},
     )
 
@@ -85,16 +86,16 @@ def secret(accounting: Accounting, text: str) -> Tree:
 def service(accounting: Accounting) -> Tree:
     """The one address of slurmdbd."""
     asked = accounting.spec.service
-    port = pieces.service_port(names.SLURMDBD, service_port(accounting), asked.nodePort if asked else 0)
+    port = parts.service_port(names.SLURMDBD, service_port(accounting), asked.nodePort if asked else 0)
     layers = merge_metadata(
-        pieces.inherited(accounting.metadata),
+        parts.inherited(accounting.metadata),
         {"labels": asked.labels, "annotations": asked.annotations} if asked else None,
         {"labels": labels.slurmdbd(accounting.name)},
     )
-    return pieces.object_tree(
+    return parts.object_tree(
         "v1",
         "Service",
-        pieces.metadata(names.accounting(accounting.name), accounting.metadata, KIND, layers),
+        parts.metadata(names.accounting(accounting.name), accounting.metadata, KIND, layers),
         spec=merge_service_spec(
             {"type": "ClusterIP", **((asked and asked.spec) or {})},
             port,
@@ -106,21 +107,21 @@ def service(accounting: Accounting) -> Tree:
 def statefulset(accounting: Accounting, files: Files) -> Tree:
     """The StatefulSet of slurmdbd: never two at a time on one database."""
     template = accounting.spec.template
-    inherited = pieces.inherited(accounting.metadata)
+    inherited = parts.inherited(accounting.metadata)
     user = {"labels": template.labels, "annotations": template.annotations} if template else None
     ours = {"labels": labels.slurmdbd(accounting.name)}
     name = names.accounting(accounting.name)
-    return pieces.object_tree(
+    return parts.object_tree(
         "apps/v1",
         "StatefulSet",
-        pieces.metadata(name, accounting.metadata, KIND, merge_metadata(inherited, user, ours)),
+        parts.metadata(name, accounting.metadata, KIND, merge_metadata(inherited, user, ours)),
         spec={
             "replicas": 1,
             "revisionHistoryLimit": 0,
             # Ordered, a pod that cannot start would keep its own correction from being rolled out.
             "podManagementPolicy": "Parallel",
             "serviceName": name,
-            "selector": pieces.selected(labels.selector(names.SLURMDBD, accounting.name)),
+            "selector": parts.selected(labels.selector(names.SLURMDBD, accounting.name)),
             "template": {
                 "metadata": merge_metadata(inherited, user, ours, {"annotations": _annotations(files)}),
                 "spec": pod_spec(accounting),
@@ -134,9 +135,9 @@ def pod_spec(accounting: Accounting) -> Tree:
     spec = accounting.spec
     base: Tree = {
         "automountServiceAccountToken": False,
-        "securityContext": {**pieces.nonroot(names.SLURM_UID), "fsGroup": names.SLURM_UID},
+        "securityContext": {**parts.nonroot(names.SLURM_UID), "fsGroup": names.SLURM_UID},
         "containers": [merge_container(_slurmdbd(), spec.slurmdbd or {})],
-        "volumes": [pieces.projected(names.VOLUME_ETC, 0o600, _sources(accounting)), pieces.memory(names.VOLUME_RUN)],
+        "volumes": [parts.projected(names.VOLUME_ETC, 0o600, _sources(accounting)), parts.memory(names.VOLUME_RUN)],
     }
     return merge_pod_spec(base, (spec.template and spec.template.spec) or {})
 
@@ -147,10 +148,10 @@ def _slurmdbd() -> Tree:
         "ports": [{"name": names.SLURMDBD, "containerPort": names.SLURMDBD_PORT, "protocol": "TCP"}],
         # It listens once the database answers and is converted. No liveness probe: a database that is away is no
         # reason to end slurmdbd, and a conversion must never be cut short.
-        "startupProbe": pieces.tcp_probe(names.SLURMDBD_PORT, period=1, failures=CONVERSION_HOURS * 3600),
-        "readinessProbe": pieces.tcp_probe(names.SLURMDBD_PORT, period=10, failures=3),
+        "startupProbe": parts.tcp_probe(names.SLURMDBD_PORT, period=1, failures=CONVERSION_HOURS * 3600),
+        "readinessProbe": parts.tcp_probe(names.SLURMDBD_PORT, period=10, failures=3),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": pieces.nonroot(names.SLURM_UID),
+        "securityContext": parts.nonroot(names.SLURM_UID),
         "volumeMounts": [
             {"name": names.VOLUME_ETC, "mountPath": names.ETC_DIR, "readOnly": True},
             {"name": names.VOLUME_RUN, "mountPath": names.RUN_DIR},
@@ -161,10 +162,10 @@ def _slurmdbd() -> Tree:
 def _sources(accounting: Accounting) -> list[Tree]:
     spec = accounting.spec
     refs = ((spec.slurmKeyRef, names.SLURM_KEY_FILE), (spec.jwt_ref, names.JWT_KEY_FILE))
-    sources = [pieces.secret_file(names.accounting(accounting.name), CONF, CONF)]
-    sources += [pieces.secret_file(ref.name, ref.key, file) for ref, file in refs if ref is not None]
+    sources = [parts.secret_file(names.accounting(accounting.name), CONF, CONF)]
+    sources += [parts.secret_file(ref.name, ref.key, file) for ref, file in refs if ref is not None]
     if jwks := spec.jwksKeyRef:
-        sources.append(pieces.configmap_file(jwks.name, jwks.key, names.JWKS_FILE))
+        sources.append(parts.configmap_file(jwks.name, jwks.key, names.JWKS_FILE))
     return sources
 
 

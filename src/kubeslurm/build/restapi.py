@@ -1,10 +1,12 @@
 """slurmrestd's objects: a Deployment and the Service in front of it."""
 
-from kubeslurm.api.controller import Controller
+from kubeslurm.api import labels, names
 from kubeslurm.api.meta import Tree
-from kubeslurm.api.restapi import RestApi
-from kubeslurm.build import config, labels, names, pieces
-from kubeslurm.build.merge import merge_container, merge_metadata, merge_pod_spec, merge_service_spec
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.restapi import RestApi
+from kubeslurm.build.common import parts
+from kubeslurm.build.common.merge import merge_container, merge_metadata, merge_pod_spec, merge_service_spec
+from kubeslurm.build.controller import config
 from kubeslurm.slurm import conf
 
 KIND = "RestApi"
@@ -40,15 +42,15 @@ def client_settings(slurm_conf: str) -> dict[str, str]:
 def service(restapi: RestApi) -> Tree:
     """The one address of all replicas."""
     asked = restapi.spec.service
-    port = pieces.service_port(names.SLURMRESTD, service_port(restapi), asked.nodePort if asked else 0)
+    port = parts.service_port(names.SLURMRESTD, service_port(restapi), asked.nodePort if asked else 0)
     layers = merge_metadata(
         {"labels": asked.labels, "annotations": asked.annotations} if asked else None,
         {"labels": labels.slurmrestd(restapi.name)},
     )
-    return pieces.object_tree(
+    return parts.object_tree(
         "v1",
         "Service",
-        pieces.metadata(names.restapi(restapi.name), restapi.metadata, KIND, layers),
+        parts.metadata(names.restapi(restapi.name), restapi.metadata, KIND, layers),
         spec=merge_service_spec(
             {"type": "ClusterIP", **((asked and asked.spec) or {})},
             port,
@@ -60,18 +62,18 @@ def service(restapi: RestApi) -> Tree:
 def deployment(restapi: RestApi, controller: Controller, settings_hash: str) -> Tree:
     """The slurmrestd pods."""
     template = restapi.spec.template
-    inherited = pieces.inherited(restapi.metadata)
+    inherited = parts.inherited(restapi.metadata)
     user = {"labels": template.labels, "annotations": template.annotations} if template else None
     ours = {"labels": labels.slurmrestd(restapi.name)}
     stamps = {names.RESTART_HASH: settings_hash, names.DEFAULT_CONTAINER: names.SLURMRESTD}
-    return pieces.object_tree(
+    return parts.object_tree(
         "apps/v1",
         "Deployment",
-        pieces.metadata(names.restapi(restapi.name), restapi.metadata, KIND, merge_metadata(inherited, user, ours)),
+        parts.metadata(names.restapi(restapi.name), restapi.metadata, KIND, merge_metadata(inherited, user, ours)),
         spec={
             "replicas": restapi.spec.replicas,
             "revisionHistoryLimit": 0,
-            "selector": pieces.selected(labels.selector(names.SLURMRESTD, restapi.name)),
+            "selector": parts.selected(labels.selector(names.SLURMRESTD, restapi.name)),
             "template": {
                 "metadata": merge_metadata(inherited, user, ours, {"annotations": stamps}),
                 "spec": pod_spec(restapi, controller),
@@ -86,19 +88,19 @@ def pod_spec(restapi: RestApi, controller: Controller) -> Tree:
         "maxSkew": 1,
         "topologyKey": "kubernetes.io/hostname",
         "whenUnsatisfiable": "ScheduleAnyway",
-        "labelSelector": pieces.selected(labels.selector(names.SLURMRESTD, restapi.name)),
+        "labelSelector": parts.selected(labels.selector(names.SLURMRESTD, restapi.name)),
     }
-    sources = [pieces.configmap_file(names.config(controller.name), config.SLURM_CONF, config.SLURM_CONF)]
+    sources = [parts.configmap_file(names.config(controller.name), config.SLURM_CONF, config.SLURM_CONF)]
     if key := controller.spec.slurmKeyRef:
-        sources.append(pieces.secret_file(key.name, key.key, names.SLURM_KEY_FILE))
+        sources.append(parts.secret_file(key.name, key.key, names.SLURM_KEY_FILE))
     base: Tree = {
         "automountServiceAccountToken": False,
         # It answers for as long as a client keeps its connection open, and no request takes longer than this.
         "terminationGracePeriodSeconds": 5,
-        "securityContext": {**pieces.nonroot(names.NOBODY_UID), "fsGroup": names.NOBODY_UID},
+        "securityContext": {**parts.nonroot(names.NOBODY_UID), "fsGroup": names.NOBODY_UID},
         "topologySpreadConstraints": [spread],
         "containers": [_slurmrestd(restapi, controller)],
-        "volumes": [pieces.projected(names.VOLUME_ETC, 0o600, sources)],
+        "volumes": [parts.projected(names.VOLUME_ETC, 0o600, sources)],
     }
     return merge_pod_spec(base, (restapi.spec.template and restapi.spec.template.spec) or {})
 
@@ -114,10 +116,10 @@ def _slurmrestd(restapi: RestApi, controller: Controller) -> Tree:
             {"name": "SLURM_JSON", "value": "compact"},
         ],
         "ports": [{"name": names.SLURMRESTD, "containerPort": names.SLURMRESTD_PORT, "protocol": "TCP"}],
-        "startupProbe": pieces.tcp_probe(names.SLURMRESTD_PORT, period=1, failures=60),
-        "livenessProbe": pieces.tcp_probe(names.SLURMRESTD_PORT, period=10, failures=6),
-        "readinessProbe": pieces.tcp_probe(names.SLURMRESTD_PORT, period=2, failures=3),
-        "securityContext": pieces.nonroot(names.NOBODY_UID),
+        "startupProbe": parts.tcp_probe(names.SLURMRESTD_PORT, period=1, failures=60),
+        "livenessProbe": parts.tcp_probe(names.SLURMRESTD_PORT, period=10, failures=6),
+        "readinessProbe": parts.tcp_probe(names.SLURMRESTD_PORT, period=2, failures=3),
+        "securityContext": parts.nonroot(names.NOBODY_UID),
         "volumeMounts": [{"name": names.VOLUME_ETC, "mountPath": names.ETC_DIR, "readOnly": True}],
     }
     merged = merge_container(base, restapi.spec.slurmrestd or {})

@@ -9,8 +9,8 @@ from typer.core import TyperGroup
 
 # The operator's pod has no use for the one-machine Kubernetes, and neither has anybody who waits for a prompt.
 MODULES = {
-    "up": "kubeslurm.cli.up",
-    "down": "kubeslurm.cli.up",
+    "up": "kubeslurm.cli.up.command",
+    "down": "kubeslurm.cli.up.command",
     "local": "kubeslurm.local.commands",
     "crds": "kubeslurm.cli.crds",
     "operator": "kubeslurm.cli.operator",

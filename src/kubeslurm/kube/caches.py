@@ -9,9 +9,9 @@ from kubeslurm.api.kinds import Kind
 from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Index, Store
-from kubeslurm.kube.connection import Connection
 from kubeslurm.kube.objects import key_of, kube_store
 from kubeslurm.kube.reflector import Reflector
+from kubeslurm.kube.transport.connection import Connection
 
 T = TypeVar("T", bound=Resource)
 

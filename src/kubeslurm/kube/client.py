@@ -11,11 +11,12 @@ from kubeslurm.api.kinds import Kind, kind_of
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
-from kubeslurm.kube import metrics, ownership, stream
+from kubeslurm.kube import metrics, ownership
 from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.connection import APPLY, PATCH_TYPES, Connection, Request
 from kubeslurm.kube.errors import Conflict, Invalid, NotFound
 from kubeslurm.kube.objects import decoder_of, key_of, key_of_tree
+from kubeslurm.kube.transport import stream
+from kubeslurm.kube.transport.connection import APPLY, PATCH_TYPES, Connection, Request
 
 T = TypeVar("T", bound=Resource)
 

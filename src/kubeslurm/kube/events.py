@@ -17,8 +17,8 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
 from kubeslurm.engine.limit import Bucket
 from kubeslurm.kube import metrics
-from kubeslurm.kube.connection import PATCH_TYPES, Connection, Request
 from kubeslurm.kube.errors import ApiError, NotFound
+from kubeslurm.kube.transport.connection import PATCH_TYPES, Connection, Request
 
 log = structlog.get_logger("kubeslurm.kube")
 

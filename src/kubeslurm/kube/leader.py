@@ -13,9 +13,9 @@ import structlog
 from kubeslurm.api.kinds import LEASE
 from kubeslurm.api.meta import Tree
 from kubeslurm.kube import metrics
-from kubeslurm.kube.connection import Connection, Request
 from kubeslurm.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Transient
 from kubeslurm.kube.fence import Fence
+from kubeslurm.kube.transport.connection import Connection, Request
 
 log = structlog.get_logger("kubeslurm.kube")
 

@@ -3,8 +3,8 @@
 from kubeslurm.api.kinds import POD
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Request
 from kubeslurm.kube.errors import ApiError
+from kubeslurm.kube.transport.connection import Request
 
 LINES = 200
 FIRST_BYTES = 65536

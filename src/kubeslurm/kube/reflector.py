@@ -15,11 +15,12 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.limit import Backoff
 from kubeslurm.engine.store import Store
-from kubeslurm.kube import metrics, stream
-from kubeslurm.kube.connection import Connection, Request
+from kubeslurm.kube import metrics
 from kubeslurm.kube.errors import ApiError, Gone, Invalid, Status, Transient, error_of
 from kubeslurm.kube.objects import decoder_of, key_of
-from kubeslurm.kube.stream import INITIAL_EVENTS_END
+from kubeslurm.kube.transport import stream
+from kubeslurm.kube.transport.connection import Connection, Request
+from kubeslurm.kube.transport.stream import INITIAL_EVENTS_END
 
 T = TypeVar("T", bound=Resource)
 

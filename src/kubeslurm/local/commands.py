@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from typer.core import TyperGroup
 
-from kubeslurm.local import doctor, images, network, nodespec, state
-from kubeslurm.local.cluster import DEFAULT_NAME, Cluster
+from kubeslurm.local.cluster import network, nodespec, state
+from kubeslurm.local.cluster.cluster import DEFAULT_NAME, Cluster
 from kubeslurm.local.errors import told
-from kubeslurm.local.progress import Progress, spoken
+from kubeslurm.local.host import doctor
+from kubeslurm.local.host.progress import Progress, spoken
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import build as images
 from kubeslurm.local.sources import SOURCES
-from kubeslurm.local.tasks import Tasks
 
 
 class Group(TyperGroup):

@@ -8,9 +8,9 @@ from kubeslurm.engine.key import Key
 from kubeslurm.engine.manager import Manager
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.operator.http.server import Server
 from kubeslurm.operator.process import add_servers, kubeconfig, run_until
-from kubeslurm.operator.server import Server
 from kubeslurm.operator.settings import SettingsError, WebhookSettings, address
 from kubeslurm.webhooks.app import admission
 from kubeslurm.webhooks.certificates import service_names

@@ -8,17 +8,17 @@ from typing import Any
 import structlog
 
 from kubeslurm.api.kinds import DEPLOYMENT, LEASE, Kind
+from kubeslurm.api.names import FINALIZER
 from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import Lease
-from kubeslurm.build.names import FINALIZER
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.errors import Conflict, NotFound
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.operator.other_operators import LEASE_NAME
 from kubeslurm.operator.process import StillBusyError, kubeconfig
 from kubeslurm.operator.rbac import served
-from kubeslurm.operator.rivals import LEASE_NAME
 from kubeslurm.operator.settings import LeaveSettings
 
 LOOK = 1.0

@@ -13,12 +13,12 @@ import structlog
 
 from kubeslurm.engine import collector
 from kubeslurm.engine.manager import Manager
-from kubeslurm.kube.connection import ConfigurationError, Connection
 from kubeslurm.kube.leader import LeadershipLost
-from kubeslurm.operator import probes
-from kubeslurm.operator.access import MetricsAccess
-from kubeslurm.operator.rivals import RivalAppearedError
-from kubeslurm.operator.server import Server
+from kubeslurm.kube.transport.connection import ConfigurationError, Connection
+from kubeslurm.operator.http import probes
+from kubeslurm.operator.http.access import MetricsAccess
+from kubeslurm.operator.http.server import Server
+from kubeslurm.operator.other_operators import RivalAppearedError
 from kubeslurm.operator.settings import Common, SettingsError, address
 from kubeslurm.webhooks import certificates
 from kubeslurm.webhooks.serving import Serving

@@ -10,7 +10,7 @@ import msgspec
 
 from kubeslurm.api import kinds
 from kubeslurm.api.kinds import Kind
-from kubeslurm.operator.rivals import LEASE_NAME
+from kubeslurm.operator.other_operators import LEASE_NAME
 
 OPERATOR_NAME = '{{ include "slurm-operator.fullname" . }}'
 WEBHOOK_NAME = '{{ include "slurm-operator.webhook.fullname" . }}'

@@ -9,32 +9,32 @@ from typing import Protocol
 import msgspec
 
 from kubeslurm.api import kinds
-from kubeslurm.decide.drain import CORDON
-from kubeslurm.decide.mark import Mode
+from kubeslurm.decide.node_drain import Mode
+from kubeslurm.decide.nodeset.drain import CORDON
 from kubeslurm.engine.controller import Controller, Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.manager import Manager
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.connection import Connection, connect
 from kubeslurm.kube.events import Events
 from kubeslurm.kube.fence import Fence
 from kubeslurm.kube.leader import Leader
-from kubeslurm.operator import holdings
-from kubeslurm.operator.access import permitted
-from kubeslurm.operator.candidacy import Candidacy
+from kubeslurm.kube.transport.connection import Connection, connect
+from kubeslurm.operator import cache_filters
+from kubeslurm.operator.election import Candidacy
+from kubeslurm.operator.http.access import permitted
+from kubeslurm.operator.other_operators import LEASE_NAME, Rivals
 from kubeslurm.operator.process import add_servers, kubeconfig, run_until
 from kubeslurm.operator.rbac import RIVALS, watched
-from kubeslurm.operator.rivals import LEASE_NAME, Rivals
 from kubeslurm.operator.settings import OperatorSettings
-from kubeslurm.reconcile.accounting import AccountingReconciler
-from kubeslurm.reconcile.controller import ControllerReconciler
-from kubeslurm.reconcile.loginset import LoginSetReconciler
-from kubeslurm.reconcile.marks import NodeMarker
-from kubeslurm.reconcile.nodeset import NodeSetReconciler
-from kubeslurm.reconcile.restapi import RestApiReconciler
-from kubeslurm.reconcile.slurm import SlurmReconciler
-from kubeslurm.reconcile.token import TokenReconciler
+from kubeslurm.reconcile.accounting.reconciler import AccountingReconciler
+from kubeslurm.reconcile.controller.reconciler import ControllerReconciler
+from kubeslurm.reconcile.loginset.reconciler import LoginSetReconciler
+from kubeslurm.reconcile.nodedrain.reconciler import NodeMarker
+from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
+from kubeslurm.reconcile.restapi.reconciler import RestApiReconciler
+from kubeslurm.reconcile.slurmcluster.reconciler import SlurmReconciler
+from kubeslurm.reconcile.token.reconciler import TokenReconciler
 from kubeslurm.slurm.clusters import Clusters
 
 
@@ -128,7 +128,7 @@ class Operator:
 
     def _add_controllers(self, settings: OperatorSettings) -> None:
         for kind in watched():
-            self.caches.add(kind, keep=holdings.of(kind))
+            self.caches.add(kind, keep=cache_filters.of(kind))
         for name, store in self.caches.stores:
             self.manager.add_store(name, store)
         kube = Kube(self.connection, self.caches, manager="kubeslurm")

@@ -5,12 +5,12 @@ from datetime import datetime
 
 import msgspec
 
-from kubeslurm.api.accounting import Accounting
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.views import Pod
-from kubeslurm.build import names
 from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
-from kubeslurm.report.pods import pod_trouble
+from kubeslurm.report.daemon_pod import pod_trouble
 
 _STARTED = re.compile(r"slurmdbd version (\S+) started")
 _CONNECTED = "MySQL server version is"

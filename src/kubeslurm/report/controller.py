@@ -4,11 +4,11 @@ from datetime import datetime
 
 import msgspec
 
-from kubeslurm.api.controller import Controller
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.views import Pod
-from kubeslurm.build import names
-from kubeslurm.decide.config import Check, Delivery, Verdict
+from kubeslurm.decide.config.stages import Check, Delivery, Verdict
 from kubeslurm.report.conditions import (
     CONFIG_ACCEPTED,
     Finding,
@@ -18,7 +18,7 @@ from kubeslurm.report.conditions import (
     trouble,
     waiting,
 )
-from kubeslurm.report.pods import pod_trouble
+from kubeslurm.report.daemon_pod import pod_trouble
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,12 +5,12 @@ from datetime import datetime
 
 import msgspec
 
-from kubeslurm.api.loginset import LoginSet
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Deployment, Pod
-from kubeslurm.build import login
+from kubeslurm.build.login import objects as login
 from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
-from kubeslurm.report.pods import pod_trouble
+from kubeslurm.report.daemon_pod import pod_trouble
 
 # What the login image writes while sssd has no connection to its servers, and when it has one again.
 _AWAY = "login: directory: the servers of sssd domain "

@@ -6,12 +6,12 @@ from enum import StrEnum
 
 import msgspec
 
+from kubeslurm.api import labels, names
 from kubeslurm.api.meta import Tree
-from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.build import labels, names
-from kubeslurm.decide import drain, rollout, scale
-from kubeslurm.decide.facts import Seen, Worker
-from kubeslurm.decide.plan import Plan
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.decide.nodeset import drain, rollout, scale
+from kubeslurm.decide.nodeset.facts import Seen, Worker
+from kubeslurm.decide.nodeset.plan import Plan
 from kubeslurm.report.conditions import DEGRADED, PROGRESSING, Finding, conditions, sum_up
 
 SHOWN = 5

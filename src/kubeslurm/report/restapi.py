@@ -3,12 +3,12 @@
 from collections.abc import Iterable
 from datetime import datetime
 
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
-from kubeslurm.api.restapi import RestApi
+from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Deployment, Pod
-from kubeslurm.build import names
 from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, waiting
-from kubeslurm.report.pods import pod_trouble
+from kubeslurm.report.daemon_pod import pod_trouble
 
 
 def status(

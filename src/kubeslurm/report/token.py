@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.api.token import Token
+from kubeslurm.api.slinky.token import Token
 from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble
 from kubeslurm.slurm.tokens import Claims
 

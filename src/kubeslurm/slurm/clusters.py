@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kubeslurm.engine.key import Key
 from kubeslurm.slurm import tokens
-from kubeslurm.slurm.client import SlurmClient
-from kubeslurm.slurm.session import Http
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.session import Http
+from kubeslurm.slurm.rest.transport import Admit, Transport
 from kubeslurm.slurm.snapshot import Snapshot
-from kubeslurm.slurm.transport import Admit, Transport
 
 
 class OwnToken:

@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Iterable
 import structlog
 
 from kubeslurm.engine.store import Store
-from kubeslurm.slurm.client import SlurmClient
 from kubeslurm.slurm.errors import SlurmError
-from kubeslurm.slurm.models import Node
+from kubeslurm.slurm.rest.client import SlurmClient
+from kubeslurm.slurm.rest.models import Node
 
 log = structlog.get_logger(__name__)
 

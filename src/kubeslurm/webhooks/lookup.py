@@ -4,10 +4,10 @@ from typing import Protocol, TypeVar
 
 import structlog
 
-from kubeslurm.api.controller import Controller
 from kubeslurm.api.kinds import CONFIGMAP, NODESET, PERSISTENT_VOLUME_CLAIM, Kind
-from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.resource import Resource, SlurmResource
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import ConfigMap
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import ApiError, Forbidden

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from kubeslurm.api.controller import CLUSTER_NAME_LIMIT, Controller
-from kubeslurm.api.fragments import ServiceSpec
-from kubeslurm.api.nodeset import NodeSet
 from kubeslurm.api.resource import SlurmResource
+from kubeslurm.api.slinky.controller import CLUSTER_NAME_LIMIT, Controller
+from kubeslurm.api.slinky.fragments import ServiceSpec
+from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import ConfigMap, PersistentVolumeClaim
 from kubeslurm.webhooks.review import ALLOWED, Verdict
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli.product import Product
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.cli.up.product import Product
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.e2e.conftest import WORKERS
 from tests.support.rest import wait_until_at_rest
 from tests.support.site import NAMESPACE, Records, Site

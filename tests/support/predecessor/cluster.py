@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.predecessor.chart import WORKERS, Chart
 from tests.support.predecessor.control_plane import ControlPlane
 from tests.support.predecessor.parts import NAME, NODESET, Tree, selector

@@ -10,11 +10,11 @@ import pytest
 import yaml
 from kubernetes_validate import validate  # type: ignore[import-untyped]
 
-from kubeslurm.api.accounting import Accounting
-from kubeslurm.api.controller import Controller
-from kubeslurm.api.loginset import LoginSet
-from kubeslurm.api.nodeset import NodeSet
-from kubeslurm.api.restapi import RestApi
+from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.loginset import LoginSet
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.api.slinky.restapi import RestApi
 from tests.support.manifests import decoded
 
 CHART = Path(__file__).parents[3] / "charts" / "slurm"

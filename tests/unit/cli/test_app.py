@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from kubeslurm.cli import up
 from kubeslurm.cli.app import MODULES, app
-from kubeslurm.cli.product import FirstJob
+from kubeslurm.cli.up import command
+from kubeslurm.cli.up.product import FirstJob
 
 RUN = CliRunner()
 
@@ -48,7 +48,7 @@ def test_a_cluster_of_somebody_else_is_asked_for() -> None:
 
 def test_up_ends_with_the_ways_to_the_records_and_in(capsys: pytest.CaptureFixture[str]) -> None:
     job = FirstJob(2, "worker-0\nworker-1\n", "ssh -F ~/x/config login", recorded=True)
-    up._tell(job, True, 12.34, "kubectl")
+    command._tell(job, True, 12.34, "kubectl")
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "Slurm is up after 12.3 s. `srun --nodes=2 hostname` says:"
     assert lines[-2:] == [
@@ -58,7 +58,7 @@ def test_up_ends_with_the_ways_to_the_records_and_in(capsys: pytest.CaptureFixtu
 
 
 def test_without_a_login_pod_commands_run_in_slurmctlds(capsys: pytest.CaptureFixture[str]) -> None:
-    up._tell(FirstJob(1, "worker-0\n"), False, 1.0, "kubectl")
+    command._tell(FirstJob(1, "worker-0\n"), False, 1.0, "kubectl")
     said = capsys.readouterr().out
     assert "nothing was changed" in said
     assert "exec statefulset/slurm-controller -c slurmctld -- sbatch" in said

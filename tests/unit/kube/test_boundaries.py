@@ -26,4 +26,4 @@ def test_only_connections_know_the_http_and_the_kubernetes_library() -> None:
         if imports(path) & {"aiohttp", "httpx2", "lightkube"}
         and path.relative_to(ROOT).parts[0] not in ("slurm", "local")
     }
-    assert users == {"engine/http.py", "kube/connection.py", "kube/wire.py"}
+    assert users == {"engine/http.py", "kube/transport/connection.py", "kube/transport/wire.py"}

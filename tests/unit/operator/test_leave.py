@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kubeslurm.api.kinds import CONTROLLER, DEPLOYMENT, LEASE, NODESET, Kind
-from kubeslurm.build.names import FINALIZER
+from kubeslurm.api.names import FINALIZER
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Conflict
 from kubeslurm.operator.leave import Leave

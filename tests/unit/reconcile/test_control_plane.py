@@ -2,9 +2,9 @@
 
 import pytest
 
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
-from kubeslurm.build import names
-from kubeslurm.reconcile.refusal import PAUSE
+from kubeslurm.control.refusals import PAUSE
 from tests.support.controlplane import ControlPlane, started
 
 pytestmark = pytest.mark.looptime

@@ -5,9 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from kubeslurm.control.refusals import PAUSE
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.refusal import PAUSE
 from tests.support.controlplane import KEY
 from tests.support.people import People
 

@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from kubeslurm.api.accounting import Accounting
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.views import Pod
 from kubeslurm.report.accounting import Seen, busy, complaints, converts, status
 from tests.support.manifests import decoded

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from kubeslurm.api.meta import Condition
-from kubeslurm.api.nodeset import NodeSet, NodeSetStatus
-from kubeslurm.api.strategy import UpdateStrategy
-from kubeslurm.decide.facts import Seen
-from kubeslurm.decide.plan import Policy, decide
+from kubeslurm.api.slinky.nodeset import NodeSet, NodeSetStatus
+from kubeslurm.api.slinky.strategy import UpdateStrategy
+from kubeslurm.decide.nodeset.facts import Seen
+from kubeslurm.decide.nodeset.plan import Policy, decide
 from kubeslurm.report.conditions import Finding
 from kubeslurm.report.nodeset import Troubles, findings, status
 from tests.support.workers import NOW, drained_by_us, host, nodeset, seen, slurmd, worker

@@ -15,7 +15,8 @@ def test_every_reason_of_a_condition_is_in_the_documentation() -> None:
 
 
 def test_every_event_is_in_the_documentation() -> None:
-    sources = (SOURCES / "src" / "kubeslurm" / "reconcile").glob("*.py")
+    rooms = (SOURCES / "src" / "kubeslurm" / room for room in ("control", "reconcile"))
+    sources = (path for room in rooms for path in room.rglob("*.py"))
     events = {event for path in sources for event in EVENT.findall(path.read_text())}
     assert "RestartNeeded" in events
     assert [event for event in sorted(events) if f"`{event}`" not in TEXT] == []

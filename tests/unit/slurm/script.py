@@ -3,7 +3,7 @@
 from typing import Any
 
 from kubeslurm.slurm.errors import SlurmError
-from kubeslurm.slurm.models import Node, Nodes
+from kubeslurm.slurm.rest.models import Node, Nodes
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.clock import HandClock
 

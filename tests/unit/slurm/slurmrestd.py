@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from kubeslurm.slurm.session import LineError, Reply, UnsentError
+from kubeslurm.slurm.rest.session import LineError, Reply, UnsentError
 
 Answer = tuple[int, Any] | Exception
 EMPTY: dict[str, Any] = {"errors": [], "warnings": []}

@@ -1,6 +1,6 @@
 """What we have read of one node or changed ourselves, against lists that were asked for earlier."""
 
-from kubeslurm.slurm.models import Node
+from kubeslurm.slurm.rest.models import Node
 from tests.unit.slurm.script import A, B, listed, make
 
 

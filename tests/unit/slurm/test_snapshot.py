@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from kubeslurm.slurm.errors import Unreachable
-from kubeslurm.slurm.models import Node
+from kubeslurm.slurm.rest.models import Node
 from kubeslurm.slurm.snapshot import FULL_EVERY, INTERVAL, LONGEST_REST, LONGEST_RETRY, Snapshot
 from tests.support.clock import HandClock
 from tests.unit.slurm.script import A, B, Script, listed, make

@@ -1,0 +1,1 @@
+"""What builders of several kinds share."""

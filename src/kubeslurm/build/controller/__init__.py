@@ -1,0 +1,1 @@
+"""slurmctld: its configuration, its objects, the trial of a configuration."""

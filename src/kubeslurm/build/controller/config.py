@@ -1,0 +1,209 @@
+"""slurm.conf and its companions as text: what a Controller and the objects around it ask for.
+
+The order and form of the lines is what existing clusters have; a difference would look like a change to all of them.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from kubeslurm.api import names
+from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.fragments import LocalObjectReference
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.api.views import ConfigMap
+from kubeslurm.slurm import conf
+
+SLURM_CONF = "slurm.conf"
+CGROUP_CONF = "cgroup.conf"
+CGROUP_TEXT = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
+
+
+class Sources(msgspec.Struct, frozen=True):
+    """Everything that the configuration of one cluster is made from."""
+
+    controller: Controller
+    nodesets: tuple[NodeSet, ...] = ()
+    accounting: Accounting | None = None
+    configmaps: Mapping[str, ConfigMap] = {}
+    max_node_count: int = conf.SMALLEST_NODE_COUNT
+
+
+def referenced(controller: Controller) -> list[str]:
+    """The ConfigMaps whose files belong to the configuration, by name."""
+    spec = controller.spec
+    lists = (
+        spec.configFileRefs,
+        spec.prologScriptRefs,
+        spec.epilogScriptRefs,
+        spec.prologSlurmctldScriptRefs,
+        spec.epilogSlurmctldScriptRefs,
+    )
+    found = {ref.name for refs in lists for ref in refs or () if ref.name}
+    return sorted(found | ({spec.jwksKeyRef.name} if spec.jwksKeyRef else set()))
+
+
+def files(sources: Sources) -> dict[str, str]:
+    """Every file of the configuration by name, referenced ConfigMaps included: what is checked and mounted as one."""
+    spec = sources.controller.spec
+    if spec.external:
+        return {SLURM_CONF: external_conf(sources)}
+    result = {SLURM_CONF: slurm_conf(sources), CGROUP_CONF: CGROUP_TEXT}
+    jwks = spec.jwksKeyRef
+    for name in referenced(sources.controller):
+        data = sources.configmaps[name].data
+        if jwks is None or name != jwks.name:
+            result |= data
+        else:
+            result[names.JWKS_FILE] = data.get(jwks.key, "")
+    return result
+
+
+def slurm_conf(sources: Sources) -> str:
+    """slurm.conf of a cluster whose slurmctld runs here."""
+    sections = [
+        _general(sources),
+        _logging(),
+        _plugins(sources.controller),
+        _accounting(sources.accounting),
+        _controller_scripts(sources),
+        _job_scripts(sources),
+        _nodesets(sources.nodesets),
+        _extra(sources.controller.spec.extraConf),
+        _merged(sources.controller),
+    ]
+    return "".join(sections)
+
+
+def external_conf(sources: Sources) -> str:
+    """The little that slurmrestd has to know of a slurmctld elsewhere."""
+    controller = sources.controller
+    external = controller.spec.externalConfig
+    host, port = (external.host, external.port) if external else ("", names.SLURMCTLD_PORT)
+    general = _section(
+        "GENERAL",
+        f"ClusterName={controller.cluster_name}",
+        f"SlurmUser={names.SLURM_USER}",
+        f"SlurmctldHost={host}",
+        f"SlurmctldPort={port}",
+    )
+    plugins = _section("PLUGINS & PARAMETERS", "AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt")
+    return general + plugins + _accounting(sources.accounting)
+
+
+def slurmctld_port(controller: Controller) -> int:
+    """slurmctld listens where its Service does: Slurm's clients know only one port for both."""
+    return (controller.spec.service and controller.spec.service.port) or names.SLURMCTLD_PORT
+
+
+def conf_server(controller: Controller) -> str:
+    """Where slurmd and sackd fetch the configuration."""
+    if controller.spec.external and controller.spec.externalConfig:
+        return f"{controller.spec.externalConfig.host}:{controller.spec.externalConfig.port}"
+    meta = controller.metadata
+    return f"{names.host(names.controller(meta.name), meta.namespace)}:{slurmctld_port(controller)}"
+
+
+def _section(title: str, *lines: str) -> str:
+    return "\n".join(("#", f"### {title} ###", *lines)) + "\n" if lines else ""
+
+
+def _general(sources: Sources) -> str:
+    controller = sources.controller
+    meta = controller.metadata
+    address = names.host(names.controller(meta.name), meta.namespace)
+    return _section(
+        "GENERAL",
+        f"ClusterName={controller.cluster_name}",
+        f"SlurmUser={names.SLURM_USER}",
+        f"SlurmctldHost={names.controller_pod(meta.name)}({address})",
+        f"SlurmctldPort={slurmctld_port(controller)}",
+        f"StateSaveLocation={names.state_dir(controller.cluster_name)}",
+        "SlurmdUser=root",
+        f"SlurmdPort={names.SLURMD_PORT}",
+        f"SlurmdSpoolDir={names.SPOOL_DIR}",
+        f"MaxNodeCount={sources.max_node_count}",
+    )
+
+
+def _logging() -> str:
+    return _section(
+        "LOGGING",
+        f"SlurmctldLogFile={names.SLURMCTLD_LOG}",
+        f"SlurmSchedLogFile={names.SLURMCTLD_LOG}",
+        f"SlurmdLogFile={names.SLURMD_LOG}",
+    )
+
+
+def _required(controller: Controller) -> dict[str, str]:
+    """Comma lists that the cluster cannot do without, whatever a user adds to them."""
+    jwks = f",jwks={names.ETC_DIR}/{names.JWKS_FILE}" if controller.spec.jwksKeyRef else ""
+    return {
+        "AuthAltParameters": f"jwt_key={names.ETC_DIR}/{names.JWT_KEY_FILE}{jwks}",
+        "AuthInfo": "use_client_ids",
+        "SlurmctldParameters": "enable_configless,reconfig_on_restart",
+    }
+
+
+def _plugins(controller: Controller) -> str:
+    metrics = controller.spec.metrics is not None and controller.spec.metrics.enabled
+    lines = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt"]
+    lines += [f"{key}={value}" for key, value in _required(controller).items()]
+    return _section("PLUGINS & PARAMETERS", *lines, *(["MetricsType=metrics/openmetrics"] if metrics else []))
+
+
+def _accounting(accounting: Accounting | None) -> str:
+    if accounting is None:
+        return _section("ACCOUNTING", "AccountingStorageType=accounting_storage/none")
+    spec = accounting.spec
+    if spec.external and spec.externalConfig:
+        host, port = spec.externalConfig.host, spec.externalConfig.port
+    else:
+        host = names.accounting(accounting.metadata.name)
+        port = (spec.service and spec.service.port) or names.SLURMDBD_PORT
+    return _section(
+        "ACCOUNTING",
+        "AccountingStorageType=accounting_storage/slurmdbd",
+        f"AccountingStorageHost={host}",
+        f"AccountingStoragePort={port}",
+    )
+
+
+def _script_names(sources: Sources, refs: tuple[LocalObjectReference, ...] | None) -> list[str]:
+    return sorted(file for ref in refs or () for file in sources.configmaps[ref.name].data)
+
+
+def _controller_scripts(sources: Sources) -> str:
+    spec = sources.controller.spec
+    prologs = _script_names(sources, spec.prologSlurmctldScriptRefs)
+    epilogs = _script_names(sources, spec.epilogSlurmctldScriptRefs)
+    lines = [f"PrologSlurmctld={names.ETC_DIR}/{file}" for file in prologs]
+    lines += [f"EpilogSlurmctld={names.ETC_DIR}/{file}" for file in epilogs]
+    return _section("SLURMCTLD PROLOG & EPILOG", *lines)
+
+
+def _job_scripts(sources: Sources) -> str:
+    # Bare names: slurmctld hands these files out to the workers itself.
+    lines = [f"Prolog={file}" for file in _script_names(sources, sources.controller.spec.prologScriptRefs)]
+    lines += [f"Epilog={file}" for file in _script_names(sources, sources.controller.spec.epilogScriptRefs)]
+    return _section("PROLOG & EPILOG", *lines)
+
+
+def _nodesets(nodesets: tuple[NodeSet, ...]) -> str:
+    lines = []
+    for nodeset in sorted(nodesets, key=lambda nodeset: nodeset.metadata.name):
+        name = nodeset.slurm_name
+        lines.append(f"NodeSet={name} Feature={name}")
+        partition = nodeset.spec.partition
+        if partition is not None and partition.enabled:
+            lines.append(f"PartitionName={name} Nodes={name} {partition.config}")
+    return _section("NODESET & PARTITION", *lines)
+
+
+def _extra(text: str) -> str:
+    return _section("EXTRA CONFIG", text.rstrip("\n")) if text else ""
+
+
+def _merged(controller: Controller) -> str:
+    return _section("MERGED CONFIG", *conf.merged(controller.spec.extraConf, _required(controller)))

@@ -1,0 +1,1 @@
+"""Login pods and what their sshd reads."""

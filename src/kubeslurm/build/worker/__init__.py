@@ -1,0 +1,1 @@
+"""Workers: their pods, claims and revisions."""

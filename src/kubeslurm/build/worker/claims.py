@@ -1,0 +1,43 @@
+"""Volume claims of workers, made from the NodeSet's templates."""
+
+from kubeslurm.api import labels, names, slots
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.api.slots import Slot
+from kubeslurm.api.views import Pod
+from kubeslurm.build.common import parts
+
+
+def objects(nodeset: NodeSet, slot: Slot) -> list[Tree]:
+    """The claims of one worker. Deleting them with the NodeSet is what an owner reference is for."""
+    return [_claim(nodeset, template, slot) for template in nodeset.spec.volumeClaimTemplates or ()]
+
+
+def mounted(nodeset: NodeSet, pod: Pod) -> list[str]:
+    """The claims among a pod's volumes that were made from the NodeSet's templates."""
+    templates = {template["metadata"]["name"] for template in nodeset.spec.volumeClaimTemplates or ()}
+    return [
+        volume.persistentVolumeClaim.claimName
+        for volume in pod.spec.volumes
+        if volume.name in templates and volume.persistentVolumeClaim
+    ]
+
+
+def owned_by(pod: Pod) -> Tree:
+    """The patch after which a claim ends with its pod."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.metadata.uid, "controller": True}
+    return {"metadata": {"ownerReferences": [owner]}}
+
+
+def _claim(nodeset: NodeSet, template: Tree, slot: Slot) -> Tree:
+    given = template.get("metadata") or {}
+    meta: Tree = {
+        "name": slots.claim_name(nodeset, given["name"], slot),
+        "namespace": nodeset.namespace,
+        "labels": (given.get("labels") or {}) | labels.selector(names.SLURMD, nodeset.name),
+    }
+    if given.get("annotations"):
+        meta["annotations"] = given["annotations"]
+    if nodeset.spec.retention.whenDeleted == "Delete":
+        meta["ownerReferences"] = [parts.owner(nodeset.metadata, "NodeSet")]
+    return parts.object_tree("v1", "PersistentVolumeClaim", meta, spec=template.get("spec") or {})

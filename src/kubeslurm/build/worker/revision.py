@@ -1,0 +1,121 @@
+"""Revisions: which template a worker was made from, remembered as ControllerRevisions."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from kubeslurm.api import labels, names
+from kubeslurm.api.meta import Tree, tree
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.api.views import ControllerRevision
+from kubeslurm.build.common import parts, quantity
+
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_FNV_OFFSET, _FNV_PRIME = 2166136261, 16777619
+_NAME_LIMIT = 223
+_REPLACE = {"$patch": "replace"}
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """The revision that workers shall have, and what must be written for the history to say so."""
+
+    hash: str
+    collisions: int | None = None
+    create: Tree | None = None
+    renumber: tuple[str, int] | None = None  # an old revision that is wanted again becomes the newest
+    drop: tuple[str, ...] = ()
+
+
+def data(nodeset: NodeSet) -> Tree:
+    """The part of the spec that a running worker cannot take over."""
+    spec = nodeset.spec
+    content: Tree = {"ordinalPadding": spec.ordinalPadding, "oversubscribeNode": spec.oversubscribeNode}
+    if spec.template is not None:
+        content["template"] = tree(spec.template) | _REPLACE
+    for field in ("slurmd", "logfile"):
+        if (given := getattr(spec, field)) is not None:
+            content[field] = given | _REPLACE
+    if spec.ssh is not None:
+        content["ssh"] = tree(spec.ssh) | _REPLACE
+    if spec.extraConf:
+        content["extraConf"] = spec.extraConf
+    return {"spec": content}
+
+
+def choose(nodeset: NodeSet, existing: Iterable[ControllerRevision], in_use: Iterable[str]) -> Choice:
+    """The wanted revision: an existing one that means the same, whoever wrote it, or a new one."""
+    history = sorted(existing, key=lambda each: each.revision)
+    wanted = data(nodeset)
+    meaning = _meaning(wanted)
+    newest = history[-1].revision if history else 0
+    same = next((each for each in reversed(history) if _meaning(each.data) == meaning), None)
+    if same is not None:
+        hash_ = hash_of_revision(same)
+        renumber = (same.name, newest + 1) if same.revision < newest else None
+        return Choice(
+            hash_, nodeset.status.collisionCount, renumber=renumber, drop=_expired(nodeset, history, hash_, in_use)
+        )
+    taken = {each.name for each in history}
+    collisions = nodeset.status.collisionCount
+    hash_ = hash_of(wanted, collisions)
+    while name_of(nodeset, hash_) in taken:
+        collisions = (collisions or 0) + 1
+        hash_ = hash_of(wanted, collisions)
+    return Choice(hash_, collisions, create=_object(nodeset, wanted, hash_, newest + 1))
+
+
+def hash_of_revision(revision: ControllerRevision) -> str:
+    return revision.metadata.labels.get(names.LABEL_REVISION) or revision.name.rpartition("-")[2]
+
+
+def name_of(nodeset: NodeSet, hash_: str) -> str:
+    return f"{nodeset.name[:_NAME_LIMIT]}-{hash_}"
+
+
+def hash_of(content: Tree, collisions: int | None) -> str:
+    """A short name for the content, in letters that form no words."""
+    text = _encoder.encode(content) + (b"" if collisions is None else str(collisions).encode())
+    value = _FNV_OFFSET
+    for byte in text:
+        value = (value * _FNV_PRIME & 0xFFFFFFFF) ^ byte
+    return "".join(_ALPHABET[byte % len(_ALPHABET)] for byte in str(value).encode())
+
+
+def _object(nodeset: NodeSet, content: Tree, hash_: str, number: int) -> Tree:
+    own = labels.worker(nodeset.name, nodeset.spec.controllerRef.name) | {names.LABEL_REVISION: hash_}
+    meta = parts.metadata(name_of(nodeset, hash_), nodeset.metadata, "NodeSet", {"labels": own})
+    return parts.object_tree("apps/v1", "ControllerRevision", meta, data=content, revision=number)
+
+
+def _expired(nodeset: NodeSet, history: list[ControllerRevision], hash_: str, in_use: Iterable[str]) -> tuple[str, ...]:
+    """The oldest revisions beyond the limit; one that a pod still has is no history yet."""
+    live = {hash_, *in_use}
+    old = [each.name for each in history if hash_of_revision(each) not in live]
+    return tuple(old[: max(len(old) - nodeset.spec.revisionHistoryLimit, 0)])
+
+
+def _meaning(value: Any, field: str = "") -> Any:
+    """The content without spelling: empty values, bookkeeping labels, and ways to write a quantity are left out."""
+    if isinstance(value, dict):
+        items = {
+            key: inner
+            for key, item in value.items()
+            if key != "$patch" and (inner := _meaning(item, key)) not in (None, "", {}, [])
+        }
+        if field == "labels":
+            return {key: item for key, item in items.items() if key not in parts.VOLATILE_LABELS}
+        if field in ("limits", "requests"):
+            return {key: _amount(item) for key, item in items.items()}
+        return items
+    if isinstance(value, (list, tuple)):
+        return [_meaning(item) for item in value]
+    return value
+
+
+def _amount(value: Any) -> str:
+    try:
+        return str(quantity.parse(value))
+    except ValueError:
+        return str(value)

@@ -1,0 +1,1 @@
+"""`kubeslurm up` and `kubeslurm down`."""

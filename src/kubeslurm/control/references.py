@@ -1,0 +1,98 @@
+"""Looks up what objects refer to: keys in Secrets, files in ConfigMaps, objects of one cluster."""
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from kubeslurm.api import names
+from kubeslurm.api.kinds import CONFIGMAP, NODESET, RESTAPI, SECRET, Kind
+from kubeslurm.api.resource import Resource
+from kubeslurm.api.slinky.fragments import SecretKeySelector
+from kubeslurm.api.slinky.nodeset import NodeSet
+from kubeslurm.api.slinky.restapi import RestApi
+from kubeslurm.api.views import ConfigMap, Pod, Secret
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+
+BY_CONTROLLER = "controller"
+
+
+def index(caches: Caches) -> None:
+    """Files the objects that name a Controller under its key."""
+    caches.store(NODESET).add_index(BY_CONTROLLER, lambda nodeset: (str(Key(*nodeset.controller_key)),))
+    caches.store(RESTAPI).add_index(BY_CONTROLLER, lambda restapi: (str(Key(*restapi.controller_key)),))
+
+
+def owner(kind: Kind[Any]) -> Callable[[Resource], Iterable[Key]]:
+    """Maps a child to the object of this kind that manages it."""
+
+    def keys(child: Resource) -> Iterable[Key]:
+        reference = child.metadata.controller
+        if reference is not None and (reference.kind, reference.apiVersion) == (kind.kind, kind.api_version):
+            yield Key(child.namespace, reference.name)
+
+    return keys
+
+
+def nodesets(caches: Caches, controller: Key) -> tuple[NodeSet, ...]:
+    """The NodeSets of one Controller, those being deleted included: their jobs still need the cluster."""
+    return tuple(caches.store(NODESET).by(BY_CONTROLLER, str(controller)))
+
+
+def restapis(caches: Caches, controller: Key) -> tuple[RestApi, ...]:
+    """The RestApis of one Controller."""
+    return tuple(caches.store(RESTAPI).by(BY_CONTROLLER, str(controller)))
+
+
+def slurmrestd_of(pod: Pod) -> tuple[str, ...]:
+    """The RestApi that a pod belongs to, by its labels: the ReplicaSet between them is not watched."""
+    labels = pod.metadata.labels
+    if labels.get(names.LABEL_NAME) != names.SLURMRESTD:
+        return ()
+    return (str(Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))),)
+
+
+def when_nodesets_go(caches: Caches, tell: Callable[[Key], object]) -> None:
+    """Calls back with the Controller's key whenever one of its NodeSets is gone."""
+
+    def on_change(_key: Key, old: NodeSet | None, new: NodeSet | None) -> None:
+        if old is not None and new is None:
+            tell(Key(*old.controller_key))
+
+    caches.store(NODESET).subscribe(on_change)
+
+
+def secret(caches: Caches, namespace: str, ref: SecretKeySelector | None) -> Secret | None:
+    """The Secret that a reference points at."""
+    return caches.store(SECRET).get(Key(namespace, ref.name)) if ref else None
+
+
+def configmap(caches: Caches, namespace: str, name: str) -> ConfigMap | None:
+    return caches.store(CONFIGMAP).get(Key(namespace, name))
+
+
+def key_bytes(found: Secret | None, ref: SecretKeySelector | None) -> bytes | None:
+    """The key that a reference points at, or None when the Secret lacks it."""
+    if found is None or ref is None or ref.key not in found.data:
+        return None
+    return _decoded(found.data[ref.key])
+
+
+def data_of(found: Secret | None) -> dict[str, bytes]:
+    """All values of a Secret as bytes."""
+    return {key: _decoded(value) for key, value in found.data.items()} if found else {}
+
+
+def missing_key(namespace: str, ref: SecretKeySelector | None, field: str) -> str:
+    """The sentence for a key that is not there."""
+    if ref is None:
+        return f"spec.{field} is not set: name the Secret that holds the key"
+    return f"Secret {namespace}/{ref.name} with the key {ref.key!r} is missing ({field}): create it"
+
+
+def _decoded(value: str) -> bytes:
+    try:
+        return base64.b64decode(value)
+    except binascii.Error:
+        return b""

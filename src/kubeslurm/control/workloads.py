@@ -1,0 +1,51 @@
+"""The one workload that an object keeps: applied, and said in an event when that replaces or takes over pods."""
+
+from kubeslurm.api import names
+from kubeslurm.api.meta import Tree
+from kubeslurm.api.resource import Resource
+from kubeslurm.api.views import Deployment, StatefulSet
+from kubeslurm.build.common.adoption import is_adoption, settled
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+
+STAMPS = {
+    names.SLURM_KEY_HASH: "the slurm key",
+    names.JWT_KEY_HASH: "the JWT key",
+    names.SLURMDBD_CONF_HASH: "slurmdbd.conf",
+    names.SSH_HOST_KEYS_HASH: "the host keys",
+    names.SSHD_CONF_HASH: "the configuration of sshd",
+    names.SSSD_CONF_HASH: "sssd.conf",
+}
+REST = "what is read only at the start"
+
+
+async def keep(
+    kube: Kube, events: Events, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
+) -> None:
+    """Applies the workload; whoever owns it says what becomes of its pods."""
+    wanted = settled(desired, live)
+    await kube.apply(wanted)
+    if live is None:
+        return
+    name = f"{wanted['kind']} {live.name}"
+    if is_adoption(wanted, live):
+        events.normal(owner, "Adopted", f"the pods of {name}, made by another operator, are taken over as they are")
+    elif why := replaced(wanted, live):
+        events.normal(owner, "RestartNeeded", f"the pods of {name} are replaced: {why}")
+
+
+def replaced(wanted: Tree, live: StatefulSet | Deployment) -> str:
+    """What has changed that running pods cannot see, in words; nothing if they may stay."""
+    before, after = _annotations(live.spec), _annotations(wanted["spec"])
+    if names.RESTART_HASH not in before:  # another operator's, whose hashes say nothing to us
+        return "another operator made them, and they are to change" if names.RESTART_HASH in after else ""
+    changed = [word for stamp, word in STAMPS.items() if before.get(stamp) != after.get(stamp)]
+    # The last hash covers some of the files a second time.
+    if not changed and before[names.RESTART_HASH] != after.get(names.RESTART_HASH):
+        changed = [REST]
+    return f"{', '.join(changed)} changed" if changed else ""
+
+
+def _annotations(spec: Tree) -> dict[str, str]:
+    found: dict[str, str] = spec.get("template", {}).get("metadata", {}).get("annotations") or {}
+    return found

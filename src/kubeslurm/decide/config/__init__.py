@@ -1,0 +1,1 @@
+"""Decisions about the configuration of a cluster."""

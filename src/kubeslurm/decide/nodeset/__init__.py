@@ -1,0 +1,1 @@
+"""Decisions about the workers of a NodeSet."""

@@ -1,0 +1,1 @@
+"""How requests and watches reach the API server."""

@@ -1,0 +1,1 @@
+"""What the local cluster needs of this machine."""

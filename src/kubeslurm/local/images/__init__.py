@@ -1,0 +1,1 @@
+"""Container images built on this machine."""

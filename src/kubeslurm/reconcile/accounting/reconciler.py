@@ -1,0 +1,211 @@
+"""Accounting: keeps one slurmdbd, its address and its configuration as declared."""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from kubeslurm.api import names
+from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, POD, SECRET, SERVICE, STATEFULSET
+from kubeslurm.api.resource import Resource
+from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.views import ConfigMap, Pod, Secret
+from kubeslurm.build import accounting as build
+from kubeslurm.build.common import digest
+from kubeslurm.control import references, refusals, status, workloads
+from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.kube import logs
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+from kubeslurm.report import accounting as report
+from kubeslurm.report.conditions import Finding, Reason, trouble
+from kubeslurm.slurm.clusters import Clusters
+
+# slurmdbd repeats its complaints every few seconds; how often its log is read, and how far back it counts.
+STARTING_PAUSE = 5.0
+RUNNING_PAUSE = 30.0
+MEMORY = 45
+
+
+class AccountingReconciler:
+    """One pass: look, apply configuration, Service and StatefulSet, report."""
+
+    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events) -> None:
+        self.kube = kube
+        self.caches = caches
+        self.events = events
+        self._settings: dict[Key, tuple[str, tuple[str, ...]]] = {}
+        references.index(caches)
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        accounting = self.caches.store(ACCOUNTING).get(key)
+        if accounting is None:
+            return None
+        if accounting.deleting and await self._released(accounting):
+            return None
+        if not accounting.deleting:
+            accounting = await self.kube.add_finalizer(ACCOUNTING, accounting, names.FINALIZER)
+
+        pod = self.caches.store(POD).get(Key(key.namespace, f"{names.accounting(key.name)}-0"))
+        begun = await self._begun(pod)
+        blocked = () if accounting.spec.external or accounting.deleting else missing(self.caches, accounting)
+        refused = None
+        if not (blocked or accounting.deleting or accounting.spec.external):
+            refused = await refusals.finding(self._apply(accounting, begun), names.SLURMDBD)
+
+        seen = report.Seen(
+            blocked=blocked[0] if blocked else refused,
+            pod=pod,
+            log=await self._log(pod),
+            begun=begun,
+            settings=await self._complaints(pod),
+            held_by=self._holders(accounting) if accounting.deleting else (),
+            now=datetime.now(UTC),
+        )
+        await status.write(self.kube, ACCOUNTING, accounting, report.status(accounting, seen))
+        if pod is None:
+            return refusals.again(refused)
+        return Requeue(after=RUNNING_PAUSE if pod.ready else STARTING_PAUSE)
+
+    async def _apply(self, accounting: Accounting, begun: str | None) -> None:
+        files = self._files(accounting)
+        current = self.caches.store(STATEFULSET).get(Key(accounting.namespace, names.accounting(accounting.name)))
+        await self.kube.apply(build.secret(accounting, files.conf))
+        await self.kube.apply(build.service(accounting))
+        # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
+        if report.busy(begun):
+            if why := report.held(begun):
+                self.events.normal(accounting, "ConversionHeld", why)
+        else:
+            await workloads.keep(self.kube, self.events, accounting, build.statefulset(accounting, files), current)
+
+    def _files(self, accounting: Accounting) -> build.Files:
+        spec, namespace = accounting.spec, accounting.namespace
+        storage, jwks = spec.storageConfig, spec.jwksKeyRef
+        password_ref = storage.passwordKeyRef if storage else None
+        password = references.key_bytes(references.secret(self.caches, namespace, password_ref), password_ref) or b""
+        keys = references.configmap(self.caches, namespace, jwks.name) if jwks else None
+        return build.Files(
+            conf=build.slurmdbd_conf(accounting, password.decode().rstrip("\n")),
+            slurm_key=digest.of_values(references.data_of(references.secret(self.caches, namespace, spec.slurmKeyRef))),
+            jwt_key=digest.of_values(references.data_of(references.secret(self.caches, namespace, spec.jwt_ref))),
+            jwks=keys.data.get(jwks.key, "") if keys and jwks else "",
+        )
+
+    async def _log(self, pod: Pod | None) -> str:
+        container = pod.container_status(names.SLURMDBD) if pod else None
+        if pod is None or container is None or container.state.running is None:
+            return ""
+        return await logs.recent(self.kube, Key(*pod.key), names.SLURMDBD, seconds=MEMORY)
+
+    async def _begun(self, pod: Pod | None) -> str | None:
+        """The words of a slurmdbd that has not been ready yet: a conversion is told nowhere else."""
+        container = pod.container_status(names.SLURMDBD) if pod else None
+        if pod is None or container is None or container.state.running is None:
+            return ""
+        # It listens only after the conversion, and the kubelet remembers that its startup probe has succeeded. The pods
+        # of another operator may have no such probe, and count as started at once.
+        ours = names.RESTART_HASH in pod.metadata.annotations
+        if pod.ready or (ours and container.started):
+            return ""
+        return await logs.first_and_last(self.kube, Key(*pod.key), names.SLURMDBD)
+
+    async def _complaints(self, pod: Pod | None) -> tuple[str, ...]:
+        """Slurmdbd looks at the database's settings once, when it starts: so do we, once per container."""
+        container = pod.container_status(names.SLURMDBD) if pod and pod.ready else None
+        if pod is None or container is None:
+            return ()
+        key = Key(*pod.key)
+        known, found = self._settings.get(key, ("", ()))
+        if known != container.containerID:
+            said = await logs.beginning(self.kube, key, names.SLURMDBD)
+            if said is None:
+                return ()
+            found = report.complaints(said)
+            self._settings[key] = (container.containerID, found)
+        return found
+
+    def _holders(self, accounting: Accounting) -> tuple[str, ...]:
+        """The clusters with NodeSets whose last jobs are still to be recorded."""
+        clusters = self._clusters(accounting)
+        return tuple(each.name for each in clusters if references.nodesets(self.caches, Key(*each.key)))
+
+    async def _released(self, accounting: Accounting) -> bool:
+        forced = accounting.metadata.annotations.get(names.FORCE_DELETE) == "true"
+        if self._holders(accounting) and not forced:
+            return False
+        await self.kube.remove_finalizer(ACCOUNTING, accounting, names.FINALIZER)
+        return True
+
+    def _clusters(self, accounting: Accounting) -> list[Controller]:
+        return [
+            each
+            for each in self.caches.store(CONTROLLER)
+            if each.namespace == accounting.namespace
+            and each.spec.accountingRef is not None
+            and each.spec.accountingRef.name == accounting.name
+        ]
+
+    def watch(self, workers: Workers) -> None:
+        """Says which changes concern which Accounting."""
+        workers.watch(self.caches.store(ACCOUNTING), lambda obj: (Key(*obj.key),))
+        workers.watch(self.caches.store(SECRET), self._of_secret)
+        workers.watch(self.caches.store(CONFIGMAP), self._of_configmap)
+        workers.watch(self.caches.store(SERVICE), references.owner(ACCOUNTING))
+        workers.watch(self.caches.store(STATEFULSET), references.owner(ACCOUNTING))
+        workers.watch(self.caches.store(POD), _of_pod)
+        references.when_nodesets_go(self.caches, lambda key: self._look_again(workers, key))
+
+    def _look_again(self, workers: Workers, controller: Key) -> None:
+        found = self.caches.store(CONTROLLER).get(controller)
+        if found is not None and found.spec.accountingRef is not None:
+            workers.enqueue(Key(controller.namespace, found.spec.accountingRef.name))
+
+    def _of_secret(self, secret: Secret) -> Iterable[Key]:
+        yield from references.owner(ACCOUNTING)(secret)
+        for accounting in self._in_namespace(secret):
+            storage = accounting.spec.storageConfig
+            refs = (
+                accounting.spec.slurmKeyRef,
+                accounting.spec.jwt_ref,
+                storage.passwordKeyRef if storage else None,
+            )
+            if secret.name in {ref.name for ref in refs if ref}:
+                yield Key(*accounting.key)
+
+    def _of_configmap(self, configmap: ConfigMap) -> Iterable[Key]:
+        for accounting in self._in_namespace(configmap):
+            if accounting.spec.jwksKeyRef and accounting.spec.jwksKeyRef.name == configmap.name:
+                yield Key(*accounting.key)
+
+    def _in_namespace(self, obj: Resource) -> Iterable[Accounting]:
+        return (each for each in self.caches.store(ACCOUNTING) if each.namespace == obj.namespace)
+
+
+def _of_pod(pod: Pod) -> Iterable[Key]:
+    labels = pod.metadata.labels
+    if labels.get(names.LABEL_NAME) == names.SLURMDBD:
+        yield Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))
+
+
+def missing(caches: Caches, accounting: Accounting) -> tuple[Finding, ...]:
+    """What slurmdbd cannot start without; a pod whose files are missing would only be retried ever more slowly."""
+    spec, namespace = accounting.spec, accounting.namespace
+    storage, jwks = spec.storageConfig, spec.jwksKeyRef
+    if storage is None:
+        return (trouble(Reason.INVALID, "spec.storageConfig is not set: say where the database is"),)
+    refs = (
+        ("slurmKeyRef", spec.slurmKeyRef),
+        ("jwtKeyRef", spec.jwt_ref),
+        ("storageConfig.passwordKeyRef", storage.passwordKeyRef),
+    )
+    keys = [
+        trouble(Reason.KEY_MISSING, references.missing_key(namespace, ref, field))
+        for field, ref in refs
+        if references.key_bytes(references.secret(caches, namespace, ref), ref) is None
+    ]
+    if jwks is not None and references.configmap(caches, namespace, jwks.name) is None:
+        keys.append(trouble(Reason.CONFIG_MAP_MISSING, f"ConfigMap {namespace}/{jwks.name} is missing: create it"))
+    return tuple(keys)

@@ -1,0 +1,155 @@
+"""LoginSet: keeps the login pods of one cluster, their host keys and their address as declared."""
+
+import asyncio
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+
+from kubeslurm.api import names
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, LOGINSET, POD, SECRET, SERVICE
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.loginset import LoginSet
+from kubeslurm.api.views import Pod, Secret
+from kubeslurm.build.common import digest
+from kubeslurm.build.login import objects as build
+from kubeslurm.build.login import ssh
+from kubeslurm.control import references, refusals, status, workloads
+from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.engine.controller import Requeue, Retry
+from kubeslurm.engine.key import Key
+from kubeslurm.kube import logs
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.errors import NotFound
+from kubeslurm.kube.events import Events
+from kubeslurm.reconcile.loginset import host_keys
+from kubeslurm.report import loginset as report
+from kubeslurm.report.conditions import Finding, Reason, no_controller, trouble
+from kubeslurm.slurm.clusters import Clusters
+
+BY_CONTROLLER = "controller"
+BY_LOGINSET = "loginset"
+# Login pods say every few seconds when their directory is away; that is how far back counts, and how often we look.
+MEMORY = 30
+PAUSE = 10.0
+ASKED_PODS = 5
+
+
+class LoginSetReconciler:
+    """One pass: look, make the host keys if there are none, apply the rest, report."""
+
+    def __init__(
+        self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events, *, domain: str = names.DOMAIN
+    ) -> None:
+        self.kube = kube
+        self.caches = caches
+        self.events = events
+        self.domain = domain
+        caches.store(LOGINSET).add_index(BY_CONTROLLER, lambda loginset: (str(Key(*loginset.controller_key)),))
+        caches.store(POD).add_index(BY_LOGINSET, _owners)
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        loginset = self.caches.store(LOGINSET).get(key)
+        if loginset is None or loginset.deleting:
+            return None  # nothing of it outlives it: Kubernetes removes the children
+
+        controller = self.caches.store(CONTROLLER).get(Key(*loginset.controller_key))
+        blocked = self._blocked(loginset, controller)
+        refused = None
+        if blocked is None and controller is not None:
+            refused = await refusals.finding(self._apply(loginset, controller), names.LOGIN)
+
+        pods = tuple(self.caches.store(POD).by(BY_LOGINSET, str(key)))
+        seen = report.Seen(
+            blocked=blocked or refused,
+            deployment=self.caches.store(DEPLOYMENT).get(key),
+            pods=pods,
+            logs=await self._logs(pods),
+            now=datetime.now(UTC),
+        )
+        with suppress(NotFound):  # no finalizer holds it: it may go at any moment
+            await status.write(self.kube, LOGINSET, loginset, report.status(loginset, seen))
+        return Requeue(after=PAUSE) if pods else refusals.again(refused)
+
+    def _blocked(self, loginset: LoginSet, controller: Controller | None) -> Finding | None:
+        """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""
+        if controller is None:
+            return no_controller(loginset.spec.controllerRef.name)
+        refs = (
+            ("slurmKeyRef of the Controller", controller.spec.slurmKeyRef),
+            ("sssdConfRef", loginset.spec.sssdConfRef),
+        )
+        for field, ref in refs:
+            found = references.secret(self.caches, loginset.namespace, ref)
+            if references.key_bytes(found, ref) is None:
+                return trouble(Reason.KEY_MISSING, references.missing_key(loginset.namespace, ref, field))
+        return None
+
+    async def _apply(self, loginset: LoginSet, controller: Controller) -> None:
+        keys = await self._host_keys(loginset)
+        await self.kube.apply(ssh.config(loginset))
+        await self.kube.apply(build.service(loginset))
+        deployment = build.deployment(loginset, controller, self._stamps(loginset, controller, keys), self.domain)
+        current = self.caches.store(DEPLOYMENT).get(Key(*loginset.key))
+        await workloads.keep(self.kube, self.events, loginset, deployment, current)
+
+    async def _host_keys(self, loginset: LoginSet) -> Secret:
+        """The Secret with the host keys: made once, kept for good, because clients remember them."""
+        key = Key(loginset.namespace, names.login_host_keys(loginset.name))
+        found = self.caches.store(SECRET).get(key) or await self.kube.get(SECRET, key)
+        if found is None:
+            files = await asyncio.to_thread(host_keys.make)
+            await self.kube.create(ssh.host_keys(loginset, files))  # AlreadyExists: somebody was faster, look again
+            self.events.normal(loginset, "HostKeysMade", f"made the host keys in Secret {key.name}")
+            found = await self.kube.get(SECRET, key)
+        if found is None:
+            raise Retry(f"Secret {key} went as soon as it was made")
+        return found
+
+    def _stamps(self, loginset: LoginSet, controller: Controller, keys: Secret) -> build.Stamps:
+        users, namespace = loginset.spec.sssdConfRef, loginset.namespace
+        slurm_key = references.secret(self.caches, namespace, controller.spec.slurmKeyRef)
+        sssd = references.key_bytes(references.secret(self.caches, namespace, users), users) or b""
+        files = {name: text.encode() for name, text in ssh.config_files(loginset).items()}
+        return build.Stamps(
+            host_keys=digest.of_values(references.data_of(keys)),
+            sshd=digest.of_values(files),
+            sssd=digest.of_values({build.SSSD_CONF: sssd}),
+            slurm_key=digest.of_values(references.data_of(slurm_key)),
+        )
+
+    async def _logs(self, pods: tuple[Pod, ...]) -> tuple[str, ...]:
+        running = [pod for pod in pods if pod.status.phase == "Running" and not pod.deleting][:ASKED_PODS]
+        asked = (logs.recent(self.kube, Key(*pod.key), names.LOGIN, seconds=MEMORY) for pod in running)
+        return tuple(await asyncio.gather(*asked))
+
+    def watch(self, workers: Workers) -> None:
+        """Says which changes concern which LoginSet."""
+        workers.watch(self.caches.store(LOGINSET), lambda obj: (Key(*obj.key),))
+        workers.watch(self.caches.store(CONTROLLER), lambda obj: self._of_controller(Key(*obj.key)))
+        workers.watch(self.caches.store(SECRET), self._of_secret)
+        for kind in (CONFIGMAP, SERVICE, DEPLOYMENT):
+            workers.watch(self.caches.store(kind), references.owner(LOGINSET))
+        workers.watch(self.caches.store(POD), lambda pod: map(Key.parse, _owners(pod)))
+
+    def _of_controller(self, key: Key) -> Iterable[Key]:
+        return [Key(*loginset.key) for loginset in self.caches.store(LOGINSET).by(BY_CONTROLLER, str(key))]
+
+    def _of_secret(self, secret: Secret) -> Iterable[Key]:
+        yield from references.owner(LOGINSET)(secret)
+        for loginset in self.caches.store(LOGINSET):
+            if loginset.namespace == secret.namespace and secret.name in self._secrets(loginset):
+                yield Key(*loginset.key)
+
+    def _secrets(self, loginset: LoginSet) -> set[str]:
+        controller = self.caches.store(CONTROLLER).get(Key(*loginset.controller_key))
+        key = controller.spec.slurmKeyRef if controller else None
+        return {loginset.spec.sssdConfRef.name} | ({key.name} if key else set())
+
+
+def _owners(pod: Pod) -> tuple[str, ...]:
+    """The LoginSet that a pod belongs to, by its labels: the ReplicaSet between them is not watched."""
+    labels = pod.metadata.labels
+    if labels.get(names.LABEL_NAME) != names.LOGIN:
+        return ()
+    return (str(Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))),)

@@ -1,0 +1,1 @@
+"""The controller that shows drains of Slurm nodes on Kubernetes nodes."""

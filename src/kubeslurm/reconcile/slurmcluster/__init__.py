@@ -1,0 +1,1 @@
+"""The controller that keeps the connections to Slurm clusters."""

@@ -1,0 +1,104 @@
+"""Tells the Slurm side which slurmrestd serve a cluster and which key signs our tokens; keyed by Controller."""
+
+from collections.abc import Iterable
+
+from kubeslurm.api import names
+from kubeslurm.api.kinds import CONTROLLER, NODESET, POD, RESTAPI, SECRET
+from kubeslurm.api.slinky.controller import Controller
+from kubeslurm.api.slinky.restapi import RestApi
+from kubeslurm.api.views import Pod, Secret
+from kubeslurm.build.controller import objects as build
+from kubeslurm.build.restapi import service_port
+from kubeslurm.control import references
+from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+from kubeslurm.slurm.clusters import Clusters
+
+
+class SlurmReconciler:
+    """Keeps the registry of Slurm clusters in line with RestApis, their pods and the keys."""
+
+    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, _events: Events) -> None:
+        self.kube = kube
+        self.caches = caches
+        self.clusters = clusters
+        self._keys: dict[Key, bytes] = {}
+        references.index(caches)
+        caches.store(POD).add_index("slurmrestd", references.slurmrestd_of)
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        controller = self.caches.store(CONTROLLER).get(key)
+        restapis = references.restapis(self.caches, key)
+        nodesets = references.nodesets(self.caches, key)
+        if controller is None and restapis and nodesets:
+            return None  # forced away, but workers are still to be drained with what is known
+        if controller is None or not restapis:
+            # What Slurm last said is dropped with it: no reconciler may act on the word of a cluster nobody can ask.
+            await self.clusters.remove(key)
+            self._keys.pop(key, None)
+            return None
+        # `helm uninstall` deletes the Secret first of all, but slurmctld goes on with the key, and draining needs it.
+        given = self._jwt_key(controller)
+        jwt_key = given or self._keys.get(key) or self._kept_key(controller)
+        if jwt_key is not None:
+            self._keys[key] = jwt_key
+            self.clusters.update(key, self._servers(restapis), jwt_key)
+        if given is not None and nodesets and not controller.deleting:
+            await self.kube.apply(build.kept_key(controller, given))
+        return None
+
+    def _servers(self, restapis: Iterable[RestApi]) -> list[str]:
+        """Every ready replica of every RestApi by its own address, then the Services."""
+        oldest_first = sorted(restapis, key=lambda each: (str(each.metadata.creationTimestamp), each.name))
+        pods = [
+            f"http://{_literal(pod.status.podIP)}:{names.SLURMRESTD_PORT}"
+            for restapi in oldest_first
+            for pod in sorted(self._pods(restapi), key=lambda pod: pod.name)
+        ]
+        services = [
+            f"http://{names.host(names.restapi(restapi.name), restapi.namespace)}:{service_port(restapi)}"
+            for restapi in oldest_first
+        ]
+        return pods or services
+
+    def _pods(self, restapi: RestApi) -> list[Pod]:
+        found = self.caches.store(POD).by("slurmrestd", str(Key(*restapi.key)))
+        return [pod for pod in found if pod.ready and not pod.deleting and pod.status.podIP]
+
+    def _jwt_key(self, controller: Controller) -> bytes | None:
+        ref = controller.spec.jwt_ref
+        return references.key_bytes(references.secret(self.caches, controller.namespace, ref), ref) or None
+
+    def _kept_key(self, controller: Controller) -> bytes | None:
+        """Our copy, for a process that started when the original was gone already."""
+        kept = self.caches.store(SECRET).get(Key(controller.namespace, names.kept_key(controller.name)))
+        return references.data_of(kept).get(names.JWT_KEY_FILE) or None
+
+    def watch(self, workers: Workers) -> None:
+        """Says which changes concern which Slurm cluster."""
+        workers.watch(self.caches.store(CONTROLLER), lambda obj: (Key(*obj.key),))
+        workers.watch(self.caches.store(RESTAPI), lambda obj: (Key(*obj.controller_key),))
+        workers.watch(self.caches.store(NODESET), lambda obj: (Key(*obj.controller_key),))
+        workers.watch(self.caches.store(SECRET), self._of_secret)
+        workers.watch(self.caches.store(POD), self._of_pod)
+
+    def _of_secret(self, secret: Secret) -> Iterable[Key]:
+        for controller in self.caches.store(CONTROLLER):
+            ref = controller.spec.jwt_ref
+            if ref is not None and (controller.namespace, ref.name) == (secret.namespace, secret.name):
+                yield Key(*controller.key)
+
+    def _of_pod(self, pod: Pod) -> Iterable[Key]:
+        for owner in references.slurmrestd_of(pod):
+            restapi = self.caches.store(RESTAPI).get(Key.parse(owner))
+            if restapi is not None:
+                yield Key(*restapi.controller_key)
+
+
+def _literal(address: str) -> str:
+    """An address as a URL has it: that of IPv6 stands in brackets."""
+    return f"[{address}]" if ":" in address else address

@@ -1,0 +1,140 @@
+"""Token: keeps one user's Slurm token fresh in a Secret."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+
+from kubeslurm.api.kinds import SECRET, TOKEN
+from kubeslurm.api.slinky.token import Token
+from kubeslurm.api.views import Secret
+from kubeslurm.build import token as build
+from kubeslurm.control import references, refusals, status
+from kubeslurm.decide.token import Facts, Issue, decide
+from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.engine.controller import Requeue
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.client import Kube
+from kubeslurm.kube.events import Events
+from kubeslurm.report import token as report
+from kubeslurm.report.conditions import Finding
+from kubeslurm.slurm import tokens
+from kubeslurm.slurm.clusters import Clusters
+
+
+class TokenReconciler:
+    """One pass: look at the Secret, issue a token if one is due, report."""
+
+    def __init__(
+        self, kube: Kube, caches: Caches, clusters: Clusters, events: Events, clock: Callable[[], float] = time.time
+    ) -> None:
+        self.kube = kube
+        self.caches = caches
+        self.clusters = clusters
+        self.events = events
+        self.clock = clock
+
+    async def reconcile(self, key: Key) -> Requeue | None:
+        token = self.caches.store(TOKEN).get(key)
+        if token is None or token.deleting:
+            return None  # the Secret is owned by the Token and goes with it
+
+        now = self.clock()
+        signing_key = references.key_bytes(
+            references.secret(self.caches, key.namespace, token.spec.jwt_ref), token.spec.jwt_ref
+        )
+        if not signing_key:
+            blocked = report.no_key(references.missing_key(key.namespace, token.spec.jwt_ref, "jwtKeyRef"))
+            await self._report(token, None, blocked)
+            return None
+
+        held = self.caches.store(SECRET).get(Key(key.namespace, token.secret_name))
+        if held is not None and _is_foreign(token, held):
+            message = f"Secret {token.secret_name} belongs to something else: choose another name in secretRef"
+            await self._report(token, None, report.invalid(message))
+            return None
+
+        claims = self._claims(token, held, signing_key)
+        issue, again = decide(_facts(token, held, claims), now)
+        if issue is Issue.NEW:
+            try:
+                claims = await self._issue(token, held, signing_key, now)
+            except refusals.REFUSED as error:
+                await self._report(token, claims, report.invalid(refusals.words(error, "")))
+                return Requeue(after=refusals.PAUSE)
+        await self._report(token, claims, None)
+        return Requeue(after=again) if again is not None else None
+
+    async def _issue(self, token: Token, held: Secret | None, signing_key: bytes, now: float) -> tokens.Claims:
+        lifetime = token.spec.validity.total_seconds()
+        jwt = tokens.mint(signing_key, token.spec.user, now=now, lifetime=lifetime, identity=_identity(token))
+        if held is not None and (held.immutable or _is_adopted(token, held)):
+            # An immutable Secret cannot take another value, and one of a predecessor has the wrong owner.
+            await self.kube.delete(SECRET, Key(held.namespace, held.name), uid=held.metadata.uid)
+        await self.kube.apply(build.secret(token, jwt, hashlib.sha256(signing_key).hexdigest()[:16]))
+        self.events.normal(token, "TokenIssued", f"issued a token for {token.spec.user}, valid for {lifetime:.0f} s")
+        return tokens.read(signing_key, jwt)
+
+    def _claims(self, token: Token, held: Secret | None, signing_key: bytes) -> tokens.Claims | None:
+        value = references.data_of(held).get(token.secret_key, b"")
+        try:
+            return tokens.read(signing_key, value.decode("ascii", errors="replace")) if value else None
+        except tokens.BadToken:
+            return None
+
+    async def _report(self, token: Token, claims: tokens.Claims | None, blocked: Finding | None) -> None:
+        now = datetime.fromtimestamp(self.clock(), UTC)
+        await status.write(self.kube, TOKEN, token, report.status(token, claims, blocked, now))
+
+    def watch(self, workers: Workers) -> None:
+        """Says which changes concern which Token."""
+        workers.watch(self.caches.store(TOKEN), lambda obj: (Key(*obj.key),))
+        workers.watch(self.caches.store(SECRET), self._of_secret)
+
+    def _of_secret(self, secret: Secret) -> Iterable[Key]:
+        for token in self.caches.store(TOKEN):
+            ref = token.spec.jwt_ref
+            if token.namespace == secret.namespace and secret.name in (token.secret_name, ref and ref.name):
+                yield Key(*token.key)
+
+
+def _facts(token: Token, held: Secret | None, claims: tokens.Claims | None) -> Facts:
+    return Facts(
+        exists=held is not None,
+        claims=claims,
+        user=token.spec.user,
+        lifetime=tokens.clamp(token.spec.validity.total_seconds()),
+        refresh=token.spec.refresh,
+    )
+
+
+def _identity(token: Token) -> tokens.Identity | None:
+    who = token.spec.identity
+    if who is None:
+        return None
+    # Slurm refuses an identity with any of these missing or empty.
+    return tokens.Identity(
+        uid=who.uid,
+        gid=who.gid,
+        name=token.spec.user,
+        gecos=who.gecos or token.spec.user,
+        dir=who.dir or "/",
+        shell=who.shell or "/bin/sh",
+        gids=tuple(dict.fromkeys((who.gid, *who.gids))),
+    )
+
+
+def _is_foreign(token: Token, held: Secret) -> bool:
+    """A Secret somebody else made for something else: nothing of it may be overwritten."""
+    owner = held.metadata.controller
+    if owner is None:
+        return token.secret_key not in held.data
+    ours = (owner.kind == "Token" and owner.uid == token.metadata.uid) or _is_adopted(token, held)
+    return not ours
+
+
+def _is_adopted(token: Token, held: Secret) -> bool:
+    """A Secret of the predecessor, which made the signing key's Secret its owner."""
+    owner, ref = held.metadata.controller, token.spec.jwt_ref
+    return owner is not None and owner.kind == "Secret" and ref is not None and owner.name == ref.name

@@ -1,0 +1,118 @@
+"""Two operators in one cluster: the second waits, and says so."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from kubeslurm.api.views import Lease
+from kubeslurm.engine.key import Key
+from kubeslurm.engine.store import Store
+from kubeslurm.kube.objects import kube_store
+from kubeslurm.operator.election import Candidacy
+from kubeslurm.operator.other_operators import RivalAppearedError, Rivals
+from tests.support.clock import HandClock
+
+OWN = Key("ours", "slurm-operator")
+
+
+class Idle:
+    """A watch that brings nothing by itself."""
+
+    async def run(self) -> None:
+        await asyncio.Event().wait()
+
+
+def lease(namespace: str, version: int, holder: str = "go-operator") -> Lease:
+    tree: Any = {
+        "metadata": {
+            "name": "slurm-operator",
+            "namespace": namespace,
+            "uid": namespace,
+            "resourceVersion": str(version),
+        },
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 15},
+    }
+    return msgspec.convert(tree, Lease)
+
+
+def known(*leases: Lease, clock: Callable[[], float]) -> tuple[Store[Key, Lease], Rivals]:
+    store: Store[Key, Lease] = kube_store()
+    rivals = Rivals(store, Idle(), OWN, clock)
+    for each in leases:
+        store.put(each)
+    return store, rivals
+
+
+def test_a_lease_that_is_renewed_elsewhere_is_a_rival() -> None:
+    _, rivals = known(lease("slinky", 1), clock=HandClock())
+    assert [each.namespace for each in rivals.alive()] == ["slinky"]
+
+
+def test_our_own_lease_and_a_released_one_are_no_rivals() -> None:
+    _, rivals = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=HandClock())
+    assert list(rivals.alive()) == []
+
+
+def test_a_lease_that_nobody_renews_dies_after_its_duration() -> None:
+    clock = HandClock()
+    store, rivals = known(lease("slinky", 1), clock=clock)
+    clock.now += 14
+    assert list(rivals.alive())
+    store.put(lease("slinky", 2))
+    clock.now += 14
+    assert list(rivals.alive())
+    clock.now += 1
+    assert not list(rivals.alive())
+
+
+@pytest.mark.looptime
+async def test_the_candidacy_waits_until_the_other_operator_is_gone() -> None:
+    store, rivals = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
+    store.mark_synced("leases")
+    candidacy = Candidacy(None, rivals)
+    standing = asyncio.create_task(candidacy.run())
+    winning = asyncio.create_task(candidacy.won())
+    await asyncio.sleep(14)
+    assert not winning.done()
+    await asyncio.sleep(3)
+    assert winning.done()
+    standing.cancel()
+    await asyncio.wait([standing])
+
+
+@pytest.mark.looptime
+async def test_an_operator_that_starts_later_without_knowing_us_ends_our_mandate() -> None:
+    store, rivals = known(clock=asyncio.get_running_loop().time)
+    store.mark_synced("leases")
+    standing = asyncio.create_task(Candidacy(None, rivals).run())
+    await asyncio.sleep(5)
+    assert not standing.done()
+    store.put(lease("slinky", 1))
+    with pytest.raises(RivalAppearedError, match="disjoint namespaces"):
+        await standing
+
+
+@pytest.mark.looptime
+async def test_without_rivals_and_election_the_operator_may_act_at_once() -> None:
+    candidacy = Candidacy(None, None)
+    standing = asyncio.create_task(candidacy.run())
+    await candidacy.won()
+    standing.cancel()
+    await asyncio.wait([standing])
+
+
+@pytest.mark.looptime
+async def test_a_role_that_does_not_show_leases_does_not_stop_the_operator() -> None:
+    _, rivals = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
+
+    async def may_see() -> bool:
+        return False
+
+    candidacy = Candidacy(None, rivals, may_see)
+    standing = asyncio.create_task(candidacy.run())
+    await candidacy.won()
+    standing.cancel()
+    await asyncio.wait([standing])

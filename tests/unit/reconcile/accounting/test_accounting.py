@@ -1,0 +1,251 @@
+"""An Accounting from its first pass to its end."""
+
+import base64
+from collections.abc import AsyncIterator
+
+import pytest
+
+from kubeslurm.api import names
+from tests.support.people import People
+
+pytestmark = pytest.mark.looptime
+
+DENIED = "error: mysql_real_connect failed: 1045 Access denied for user 'slurm'@'10.1.2.3' (using password: YES)\n"
+ABSENT = "error: mysql_real_connect failed: 2002 Can't connect to server on 'db' (115)\n"
+CONVERTING = 'adding column sluid after script_hash_inx in table "c_job_table"\n'
+CONNECTED = "_check_mysql_concat_is_sane: MySQL server version is: 11.8.9-MariaDB-2 from Debian\n"
+STARTED = "slurmdbd version 26.05.5 started\n"
+SNAPSHOTS = "error: innodb_snapshot_isolation is enabled, which is not supported by Slurm\n"
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[People]:
+    made = People()
+    await made.start()
+    await made.make_keys()
+    await password(made, "right")
+    await made.make_accounting()
+    yield made
+    await made.stop()
+
+
+async def password(world: People, text: str) -> None:
+    data = {"password": base64.b64encode(text.encode()).decode()}
+    await world.plain("Secret", "database", "secrets", data=data)
+
+
+def conf(world: People) -> str:
+    found = world.find("secrets", "a-accounting")
+    return base64.b64decode(found["data"]["slurmdbd.conf"]).decode() if found else ""
+
+
+async def test_slurmdbd_gets_its_configuration_its_address_and_its_pod(world: People) -> None:
+    await world.pass_accounting()
+    assert "StoragePass=right\n" in conf(world)
+    assert world.find("services", "a-accounting") is not None
+    assert world.find("statefulsets", "a-accounting") is not None
+    assert world.condition("Ready", "accountings", "a")["reason"] == "Starting"
+
+
+async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH]
+    await password(world, "new")
+    await world.pass_accounting()
+    assert "StoragePass=new\n" in conf(world)
+    assert world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH] != before
+    assert "slurmdbd.conf changed" in (await world.said())["RestartNeeded"]
+
+
+async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first_change(world: People) -> None:
+    template = {"metadata": {"annotations": {names.SLURMDBD_CONF_HASH: "theirs"}}, "spec": {"containers": []}}
+    metadata = {"name": "a-accounting", "namespace": "ns"}
+    tree = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"template": template}}
+    await world.server.put(tree, "statefulsets")
+    await world.settle()
+    await world.pass_accounting()
+    await world.pass_accounting()
+    assert set(await world.said()) == {"Adopted"}
+    await world.make_accounting(slurmdbd={"image": "slurmdbd:2"})
+    await world.pass_accounting()
+    assert "another operator made them" in (await world.said())["RestartNeeded"]
+
+
+async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
+    said = await world.said()
+    assert "wait for the end" in said["ConversionHeld"]
+    assert "RestartNeeded" not in said
+    world.talking.said["a-accounting-0"] = CONVERTING + STARTED
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_conversion_that_begins_after_hours_of_complaints_is_not_cut_short(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    absent = "error: mysql_real_connect failed: 2003 Can't connect to MySQL server on 'db'\n"
+    world.talking.said["a-accounting-0"] = absent * 2000 + CONNECTED + CONVERTING
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
+
+
+async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING
+    world.talking.logs_status = 500
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert "cannot be read" in (await world.said())["ConversionHeld"]
+    assert "cannot be read" in world.condition("Progressing", "accountings", "a")["message"]
+    world.talking.said["a-accounting-0"], world.talking.logs_status = "", 200
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for_a_change(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONNECTED
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    assert not await world.said()
+    assert "changes wait" in world.condition("Progressing", "accountings", "a")["message"]
+    world.talking.said["a-accounting-0"] = CONNECTED + STARTED
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_slurmdbd_that_has_listened_is_not_converting_any_more_also_for_a_new_operator(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING  # the part of a long log that is read ends before the start
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, started=True)
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+
+
+async def test_a_slurmdbd_that_is_turned_away_after_its_conversion_gets_the_new_password(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONNECTED + CONVERTING + DENIED  # and nothing more, for ever
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") != before
+    assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseAccessDenied"
+
+
+async def test_a_pod_of_another_operator_may_convert_although_the_kubelet_calls_it_started(world: People) -> None:
+    await world.pass_accounting()
+    before = world.annotations("statefulsets", "a-accounting")
+    world.talking.said["a-accounting-0"] = CONVERTING
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False, started=True, annotations={})
+    await password(world, "new")
+    await world.pass_accounting()
+    assert world.annotations("statefulsets", "a-accounting") == before
+
+
+async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:
+    await world.pass_accounting()
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
+    await world.pass_accounting()
+    before = world.writes
+    for _ in range(3):
+        await world.pass_accounting()
+    assert world.writes == before
+    assert not await world.said()
+
+
+async def test_a_missing_password_is_said_and_starts_nothing(world: People) -> None:
+    await world.server.remove("database", plural="secrets")
+    await world.settle()
+    await world.pass_accounting()
+    ready = world.condition("Ready", "accountings", "a")
+    assert ready["reason"] == "KeyMissing"
+    assert "ns/database" in ready["message"]
+    assert world.find("statefulsets", "a-accounting") is None
+
+
+async def test_a_refused_password_names_the_secret_to_correct(world: People) -> None:
+    await world.pass_accounting()
+    world.talking.said["a-accounting-0"] = DENIED * 3
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
+    await world.pass_accounting()
+    wrong = world.condition("Degraded", "accountings", "a")
+    assert wrong["reason"] == "DatabaseAccessDenied"
+    assert "ns/database" in wrong["message"]
+
+
+async def test_what_slurmdbd_said_before_it_started_is_over(world: People) -> None:
+    world.talking.said["a-accounting-0"] = ABSENT * 3 + STARTED
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
+    await world.pass_accounting()
+    assert world.condition("Degraded", "accountings", "a")["status"] == "False"
+    assert world.status("accountings", "a")["slurmVersion"] == "26.05.5"
+
+
+async def test_a_complaint_about_settings_stays_until_slurmdbd_starts_anew(world: People) -> None:
+    world.talking.said["a-accounting-0"] = SNAPSHOTS + STARTED
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
+    await world.pass_accounting()
+    world.talking.said["a-accounting-0"] = ""
+    await world.pass_accounting()
+    wrong = world.condition("Degraded", "accountings", "a")
+    assert wrong["reason"] == "DatabaseSettings"
+    assert "innodb_snapshot_isolation=OFF" in wrong["message"]
+    assert world.condition("Ready", "accountings", "a")["status"] == "True"
+
+
+async def test_settings_are_looked_at_again_when_the_log_could_not_be_read(world: People) -> None:
+    world.talking.said["a-accounting-0"] = SNAPSHOTS + STARTED
+    world.talking.logs_status = 500
+    await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
+    await world.pass_accounting()
+    world.talking.logs_status = 200
+    await world.pass_accounting()
+    assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseSettings"
+
+
+async def test_an_external_slurmdbd_needs_nothing_here(world: People) -> None:
+    await world.make_accounting(external=True, externalConfig={"host": "dbd.example.org", "port": 7000})
+    await world.pass_accounting()
+    assert world.find("statefulsets", "a-accounting") is None
+    ready = world.condition("Ready", "accountings", "a")
+    assert ready["status"] == "True"
+    assert "dbd.example.org:7000" in ready["message"]
+
+
+async def test_deletion_waits_for_the_workers_whose_jobs_are_still_to_be_recorded(world: People) -> None:
+    await world.pass_accounting()
+    await world.make_controller(accountingRef={"name": "a"})
+    await world.make("NodeSet", "w", "nodesets", spec={"controllerRef": {"name": "c"}})
+    found = world.find("accountings", "a") or {}
+    found["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+    await world.server.put(found, "accountings")
+    await world.settle()
+    await world.pass_accounting()
+    assert world.condition("Ready", "accountings", "a")["reason"] == "DeletionHeld"
+    await world.server.remove("w", plural="nodesets")
+    await world.settle()
+    await world.pass_accounting()
+    assert names.FINALIZER not in (world.find("accountings", "a") or {}).get("metadata", {}).get("finalizers", [])

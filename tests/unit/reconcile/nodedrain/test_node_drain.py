@@ -1,0 +1,129 @@
+"""Drains made in Slurm become visible on Kubernetes nodes, when that is wanted."""
+
+from typing import Any
+
+import pytest
+
+from kubeslurm.api import names
+from kubeslurm.api.kinds import NODE
+from kubeslurm.api.meta import Tree
+from kubeslurm.engine.controller import Controller, Retry
+from kubeslurm.engine.key import Key
+from kubeslurm.kube.errors import Invalid
+from kubeslurm.reconcile.nodedrain.reconciler import NodeMarker
+from tests.support.world import World
+
+HOST = Key("", "host-0")
+
+
+@pytest.fixture
+async def world() -> World:
+    world = World(hosts=1, mirrored=True)
+    world.nodeset(replicas=1)
+    await world.turn(4)
+    return world
+
+
+@pytest.fixture
+def marker(world: World) -> NodeMarker:
+    return NodeMarker(world.kube, world.caches, world.clusters, world.events, mode="Cordon")  # type: ignore[arg-type]
+
+
+def node(world: World) -> Tree:
+    return world.kube.trees[NODE.plural, HOST]
+
+
+def is_marked(world: World) -> bool:
+    return names.SLURM_DRAIN in node(world)["metadata"].get("annotations", {})
+
+
+async def mirrored(world: World, marker: NodeMarker) -> None:
+    """Slurm is polled, and both controllers make their passes."""
+    for _ in range(2):
+        await world.turn()
+        await marker.reconcile(HOST)
+
+
+async def test_an_admins_drain_cordons_and_a_resume_uncordons(world: World, marker: NodeMarker) -> None:
+    world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    assert node(world)["spec"]["unschedulable"] is True
+    assert node(world)["status"]["conditions"][0]["message"] == "gpu-0: bad fan"
+    assert world.slurm.records["gpu-0"].reason == "bad fan"
+    world.slurm.resume("gpu-0")
+    await mirrored(world, marker)
+    assert not node(world)["spec"].get("unschedulable")
+    assert node(world)["status"]["conditions"] == []
+    assert not is_marked(world)
+    assert world.slurm.records["gpu-0"].idle
+
+
+async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: NodeMarker) -> None:
+    world.cordon("host-0")
+    await mirrored(world, marker)
+    assert world.slurm.records["gpu-0"].drain
+    assert not is_marked(world)
+    world.cordon("host-0", False)
+    await mirrored(world, marker)
+    assert world.slurm.records["gpu-0"].idle
+
+
+async def test_a_users_cordon_outlives_an_admins_drain(world: World, marker: NodeMarker) -> None:
+    world.cordon("host-0")
+    world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    world.slurm.resume("gpu-0")
+    await mirrored(world, marker)
+    assert node(world)["spec"]["unschedulable"] is True
+    assert world.slurm.records["gpu-0"].ours
+
+
+async def test_a_cordon_after_a_users_uncordon_is_the_users(world: World, marker: NodeMarker) -> None:
+    world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    world.cordon("host-0", False)
+    await mirrored(world, marker)
+    world.cordon("host-0")
+    await mirrored(world, marker)
+    world.slurm.resume("gpu-0")
+    await mirrored(world, marker)
+    assert node(world)["spec"]["unschedulable"] is True
+    assert world.slurm.records["gpu-0"].ours
+
+
+async def test_nothing_changes_while_slurm_cannot_be_asked(world: World, marker: NodeMarker) -> None:
+    world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    world.disconnect()
+    await mirrored(world, marker)
+    assert is_marked(world)
+
+
+async def test_a_node_without_workers_keeps_no_mark(world: World, marker: NodeMarker) -> None:
+    world.slurm.drain("gpu-0", "bad fan")
+    await mirrored(world, marker)
+    world.nodeset(replicas=0)
+    await mirrored(world, marker)
+    await mirrored(world, marker)
+    assert world.pod_names() == []
+    assert not is_marked(world)
+    assert not node(world)["spec"].get("unschedulable")
+
+
+async def test_a_node_that_changed_meanwhile_is_looked_at_again(world: World, marker: NodeMarker) -> None:
+    async def refuse(*_args: Any, **_options: Any) -> None:
+        raise Invalid(422, "Invalid", "the test failed")
+
+    world.slurm.drain("gpu-0", "bad fan")
+    await world.turn()
+    world.kube.patch = refuse  # type: ignore[method-assign]
+    with pytest.raises(Retry, match="host-0 changed meanwhile"):
+        await marker.reconcile(HOST)
+
+
+async def test_a_changed_slurm_node_concerns_its_machine(world: World, marker: NodeMarker) -> None:
+    passes = Controller("marks", marker.reconcile)
+    marker.watch(passes)
+    world.slurm.drain("gpu-0", "bad fan")
+    await world.turn()
+    assert passes._queue.take() == HOST

@@ -1,0 +1,84 @@
+"""What one pass over a NodeSet leaves to the next: failures, records, and what has changed meanwhile."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, POD, SECRET, Kind
+from kubeslurm.reconcile.nodeset.slurm_nodes import READ_BACK, SlurmNodes
+from kubeslurm.slurm.errors import Refused
+from kubeslurm.slurm.jobs import Ledgers
+from tests.support.world import CLUSTER, SET, World
+
+
+async def test_a_pass_that_rests_forgives_no_failure(world: World) -> None:
+    world.reconciler.pace._next[SET] = world.reconciler.pace._clock() + 100
+    found = await world.reconciler.reconcile(SET)
+    assert found is not None
+    assert not found.forgives
+
+
+async def test_slurm_hears_of_a_cordon_while_pods_are_still_being_marked(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = asyncio.Event()
+    update_nodes, patch = world.slurm.update_nodes, world.kube.patch
+
+    async def update(*given: Any) -> None:
+        await update_nodes(*given)
+        told.set()
+
+    async def patch_late(kind: Kind[Any], *given: Any, **how: Any) -> Any:
+        if kind is POD:
+            await told.wait()
+        return await patch(kind, *given, **how)
+
+    monkeypatch.setattr(world.slurm, "update_nodes", update)
+    monkeypatch.setattr(world.kube, "patch", patch_late)
+    world.cordon("host-0")
+    async with asyncio.timeout(60):
+        await world.reconciler.reconcile(SET)
+    assert [name for name, node in world.slurm.records.items() if node.drain] == ["gpu-0"]
+
+
+async def test_records_that_are_gone_in_spite_of_a_refusal_are_forgotten(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of many records Slurm keeps one; the others must not lend their drain to the next workers."""
+    cluster = world.clusters.of(CLUSTER)
+    assert cluster is not None
+    ghosts = [f"ghost-{number}" for number in range(READ_BACK + 4)]
+    for name in ghosts:
+        world.slurm.register(name)
+    await cluster.snapshot.poll()
+
+    async def delete_all_but_one(_names: Any) -> None:
+        for name in ghosts[1:]:
+            del world.slurm.records[name]
+        raise Refused(2016, "Requested nodes are busy")
+
+    monkeypatch.setattr(world.slurm, "delete_nodes", delete_all_but_one)
+    await SlurmNodes(world.kube, Ledgers()).delete(cluster, ghosts)  # type: ignore[arg-type]
+    assert [name for name in ghosts if name in cluster.snapshot.store] == ghosts[:1]
+
+
+async def test_a_view_is_old_once_slurm_is_away(world: World) -> None:
+    nodeset = world.caches.store(NODESET).get(SET)
+    assert nodeset is not None
+    view = world.reconciler.observer.view(nodeset)
+    assert world.reconciler.observer.is_current(view)
+    cluster = world.clusters.of(CLUSTER)
+    assert cluster is not None
+    later = cluster.snapshot._clock() + 1000
+    cluster.snapshot._clock = lambda: later
+    assert not world.reconciler.observer.is_current(view)
+
+
+@pytest.mark.parametrize("kind", [SECRET, CONTROLLER_REVISION])
+async def test_a_view_is_old_once_a_secret_or_the_history_changed(world: World, kind: Kind[Any]) -> None:
+    nodeset = world.caches.store(NODESET).get(SET)
+    assert nodeset is not None
+    view = world.reconciler.observer.view(nodeset)
+    world.kube.put(kind, {"metadata": {"name": "another", "namespace": "slurm"}})
+    assert not world.reconciler.observer.is_current(view)
