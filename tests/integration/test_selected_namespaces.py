@@ -10,7 +10,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.cli.up.helm import Release, rendered
 from kubeslurm.cli.up.releases import CHARTS
 from kubeslurm.local.cluster.cluster import Cluster
-from kubeslurm.operator.rbac import watched
+from kubeslurm.operator.rbac import cached
 from tests.support.audit import lines, parts_of
 from tests.support.operator import DEADLINE, SMALL, account, running
 
@@ -47,7 +47,7 @@ async def test_selected_namespaces_need_no_more_than_roles_there_and_a_look_at_n
     assert "kubeslurm_api_requests_total" in scraped.text
     assert 'code="403"' not in scraped.text
 
-    everything = {kind.plural for kind in watched()}
+    everything = {kind.plural for kind in cached()}
     async with asyncio.timeout(DEADLINE):
         # A watch is on record once it has ended.
         while not everything <= asked(definitions, namespace, "watch").keys():  # noqa: ASYNC110 (another process)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import pytest
 
+from kubeslurm.control.rights import Rule
 from kubeslurm.operator import rbac
 from tests.e2e.conftest import REQUESTS
 from tests.support import audit
@@ -57,7 +58,7 @@ def asked() -> set[Asked]:
     return audit.read(parts, *ACCOUNTS.values())
 
 
-def granted() -> Iterator[tuple[Right, rbac.Rule]]:
+def granted() -> Iterator[tuple[Right, Rule]]:
     """Every verb of every rule, but a list beside a watch: only servers that do not stream lists see that."""
     for role, rules in rbac.roles().items():
         for rule in rules:
@@ -66,7 +67,7 @@ def granted() -> Iterator[tuple[Right, rbac.Rule]]:
                     yield Right(role, rule.resource, verb), rule
 
 
-def is_use(asked: Asked, right: Right, rule: rbac.Rule) -> bool:
+def is_use(asked: Asked, right: Right, rule: Rule) -> bool:
     target = asked.objectRef
     resource = f"{target.resource}/{target.subresource}" if target.subresource else target.resource
     return (

@@ -7,15 +7,17 @@ from typing import Any
 
 from kubeslurm.api import kinds, names
 from kubeslurm.api.meta import Tree
+from kubeslurm.control.registration import Context
 from kubeslurm.decide.config.running import checksum
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
+from kubeslurm.operator.controllers import REGISTRATIONS
 from kubeslurm.reconcile.controller.reconciler import ControllerReconciler
 from kubeslurm.reconcile.restapi.reconciler import RestApiReconciler
-from kubeslurm.reconcile.slurmcluster.reconciler import SlurmReconciler
+from kubeslurm.reconcile.slurmcluster.reconciler import SlurmClusterReconciler
 from kubeslurm.reconcile.token.reconciler import TokenReconciler
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.rest.models import LiveConf, Node, Nodes, Ping
@@ -89,10 +91,14 @@ class ControlPlane:
         self.events = events = Events(self.connection)
         self.clusters = Clusters()
         clock = asyncio.get_running_loop().time
-        self.controller = ControllerReconciler(kube, self.caches, self.clusters, events, clock)
-        self.restapi = RestApiReconciler(kube, self.caches, self.clusters, events)
-        self.slurm_side = SlurmReconciler(kube, self.caches, self.clusters, events)
-        self.token = TokenReconciler(kube, self.caches, self.clusters, events, clock=lambda: self.now)
+        self.context = Context(kube, self.caches, self.clusters, events)
+        for registration in REGISTRATIONS:
+            if registration.cached <= set(WATCHED):
+                registration.add_indices(self.caches)
+        self.controller = ControllerReconciler(self.context, clock)
+        self.restapi = RestApiReconciler(self.context)
+        self.slurm_side = SlurmClusterReconciler(self.context)
+        self.token = TokenReconciler(self.context, clock=lambda: self.now)
         self.tasks = [asyncio.create_task(reflector.run()) for _, reflector in self.caches.reflectors]
         for _, store in self.caches.stores:
             await store.wait_synced()

@@ -8,7 +8,6 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.kube.client import Kube
 from kubeslurm.reconcile.accounting.reconciler import AccountingReconciler
 from kubeslurm.reconcile.loginset.reconciler import LoginSetReconciler
 from tests.support.controlplane import ControlPlane
@@ -44,9 +43,8 @@ class People(ControlPlane):
 
     async def start(self) -> None:
         await super().start()
-        kube = Kube(self.connection, self.caches, manager="kubeslurm-test")
-        self.accounting = AccountingReconciler(kube, self.caches, self.clusters, self.events)
-        self.login = LoginSetReconciler(kube, self.caches, self.clusters, self.events)
+        self.accounting = AccountingReconciler(self.context)
+        self.login = LoginSetReconciler(self.context)
 
     async def make_accounting(self, **spec: Any) -> None:
         base = {

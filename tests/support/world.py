@@ -8,9 +8,10 @@ from typing import Any
 
 from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
-from kubeslurm.control import references
+from kubeslurm.control.registration import Context, Options
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
+from kubeslurm.reconcile.nodeset.registration import REGISTRATION
 from kubeslurm.reconcile.nodeset.spacing import Pace
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.snapshot import Snapshot
@@ -25,8 +26,8 @@ SET = Key("slurm", "gpu")
 class World:
     """Everything outside of the operator, and the operator's reconcile inside it."""
 
-    def __init__(self, *, hosts: int = 4, **settings: Any) -> None:
-        self.settings = settings
+    def __init__(self, *, hosts: int = 4, **options: Any) -> None:
+        self.options = options
         self.slurm = FakeSlurm()
         self.kube = FakeKube(self.slurm.has_processes)
         self.violations = self.kube.violations
@@ -41,10 +42,12 @@ class World:
     def start_operator(self) -> None:
         """A new process: all that was only in memory is gone."""
         self.caches = self.kube.forget()
-        references.index(self.caches)
         self.clusters = Clusters()
-        parts: Any = (self.kube, self.caches, self.clusters, self.events)
-        self.reconciler = NodeSetReconciler(*parts, **self.settings)
+        kube: Any = self.kube
+        events: Any = self.events
+        self.context = Context(kube, self.caches, self.clusters, events, Options(**self.options))
+        REGISTRATION.add_indices(self.caches)
+        self.reconciler = NodeSetReconciler(self.context)
         self.reconciler.pace = Pace(cpu=lambda: 0.0)  # a machine under load must not change which passes are made
         self.connect()
 

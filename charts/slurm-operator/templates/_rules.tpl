@@ -1,4 +1,4 @@
-{{/* Made by `kubeslurm rbac` from what each controller needs; edit operator/rbac.py instead. */}}
+{{/* Made by `kubeslurm rbac` from what each controller declares in its registration.py; do not edit. */}}
 
 {{- define "slurm-operator.rules.operator.objects" }}
 - apiGroups: [""]
@@ -102,7 +102,7 @@
   verbs: [list, watch]
 {{- end }}
 
-{{- define "slurm-operator.rules.operator.marks" }}
+{{- define "slurm-operator.rules.operator.nodedrain" }}
 - apiGroups: [""]
   resources: [nodes]
   verbs: [patch]
@@ -127,7 +127,7 @@
   verbs: [get, patch]
 {{- end }}
 
-{{- define "slurm-operator.rules.operator.rivals" }}
+{{- define "slurm-operator.rules.operator.other-operators" }}
 - apiGroups: ["coordination.k8s.io"]
   resources: [leases]
   resourceNames:

@@ -86,8 +86,8 @@ MUTATING_WEBHOOKS = Kind(
 
 SLURM_KINDS: tuple[Kind[Any], ...] = (ACCOUNTING, CONTROLLER, LOGINSET, NODESET, RESTAPI, TOKEN)
 
-_ALL: tuple[Kind[Any], ...] = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
-_BY_NAME = {(each.api_version, each.kind): each for each in _ALL}
+ALL: tuple[Kind[Any], ...] = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
+_BY_NAME = {(each.api_version, each.kind): each for each in ALL}
 
 
 def kind_of(obj: Tree) -> Kind[Any]:

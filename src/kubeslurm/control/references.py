@@ -6,28 +6,38 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, NODESET, RESTAPI, SECRET, Kind
+from kubeslurm.api.kinds import CONFIGMAP, NODESET, POD, RESTAPI, SECRET, Kind
 from kubeslurm.api.resource import Resource
 from kubeslurm.api.slinky.fragments import SecretKeySelector
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import ConfigMap, Pod, Secret
+from kubeslurm.control.registration import Context, Index
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 
-BY_CONTROLLER = "controller"
+
+def _controller(obj: NodeSet | RestApi) -> tuple[str, ...]:
+    return (str(Key(*obj.controller_key)),)
 
 
-def index(caches: Caches) -> None:
-    """Files the objects that name a Controller under its key."""
-    caches.store(NODESET).add_index(BY_CONTROLLER, lambda nodeset: (str(Key(*nodeset.controller_key)),))
-    caches.store(RESTAPI).add_index(BY_CONTROLLER, lambda restapi: (str(Key(*restapi.controller_key)),))
+def restapi_of(pod: Pod) -> tuple[str, ...]:
+    """The RestApi that a pod belongs to, by its labels: the ReplicaSet between them is not watched."""
+    labels = pod.metadata.labels
+    if labels.get(names.LABEL_NAME) != names.SLURMRESTD:
+        return ()
+    return (str(Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))),)
 
 
-def owner(kind: Kind[Any]) -> Callable[[Resource], Iterable[Key]]:
+NODESETS_BY_CONTROLLER = Index(NODESET, "controller", _controller)
+RESTAPIS_BY_CONTROLLER = Index(RESTAPI, "controller", _controller)
+PODS_BY_RESTAPI = Index(POD, "restapi", restapi_of)
+
+
+def owner(kind: Kind[Any]) -> Callable[[Context, Resource], Iterable[Key]]:
     """Maps a child to the object of this kind that manages it."""
 
-    def keys(child: Resource) -> Iterable[Key]:
+    def keys(_context: Context, child: Resource) -> Iterable[Key]:
         reference = child.metadata.controller
         if reference is not None and (reference.kind, reference.apiVersion) == (kind.kind, kind.api_version):
             yield Key(child.namespace, reference.name)
@@ -37,30 +47,12 @@ def owner(kind: Kind[Any]) -> Callable[[Resource], Iterable[Key]]:
 
 def nodesets(caches: Caches, controller: Key) -> tuple[NodeSet, ...]:
     """The NodeSets of one Controller, those being deleted included: their jobs still need the cluster."""
-    return tuple(caches.store(NODESET).by(BY_CONTROLLER, str(controller)))
+    return tuple(NODESETS_BY_CONTROLLER.get(caches, controller))
 
 
 def restapis(caches: Caches, controller: Key) -> tuple[RestApi, ...]:
     """The RestApis of one Controller."""
-    return tuple(caches.store(RESTAPI).by(BY_CONTROLLER, str(controller)))
-
-
-def slurmrestd_of(pod: Pod) -> tuple[str, ...]:
-    """The RestApi that a pod belongs to, by its labels: the ReplicaSet between them is not watched."""
-    labels = pod.metadata.labels
-    if labels.get(names.LABEL_NAME) != names.SLURMRESTD:
-        return ()
-    return (str(Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))),)
-
-
-def when_nodesets_go(caches: Caches, tell: Callable[[Key], object]) -> None:
-    """Calls back with the Controller's key whenever one of its NodeSets is gone."""
-
-    def on_change(_key: Key, old: NodeSet | None, new: NodeSet | None) -> None:
-        if old is not None and new is None:
-            tell(Key(*old.controller_key))
-
-    caches.store(NODESET).subscribe(on_change)
+    return tuple(RESTAPIS_BY_CONTROLLER.get(caches, controller))
 
 
 def secret(caches: Caches, namespace: str, ref: SecretKeySelector | None) -> Secret | None:

@@ -68,10 +68,18 @@ class Controller:
     def enqueue_after(self, key: Key, seconds: float) -> None:
         self._queue.add_after(key, seconds)
 
-    def watch(self, store: Store[S, T], keys: Callable[[T], Iterable[Key]]) -> None:
-        """Enqueue the keys that a changed object maps to, before and after the change."""
+    def watch(
+        self,
+        store: Store[S, T],
+        keys: Callable[[T], Iterable[Key]],
+        *,
+        when: Callable[[T | None, T | None], bool] | None = None,
+    ) -> None:
+        """Enqueue the keys that a changed object maps to, before and after the change, if the change counts."""
 
         def on_change(_key: S, old: T | None, new: T | None) -> None:
+            if when is not None and not when(old, new):
+                return
             urgent = store.synced
             add = self._queue.add
             before = () if old is None else tuple(keys(old))

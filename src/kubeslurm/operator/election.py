@@ -8,20 +8,20 @@ import structlog
 
 from kubeslurm.kube.errors import ApiError
 from kubeslurm.kube.leader import Leader
-from kubeslurm.operator.other_operators import Rivals
+from kubeslurm.operator.other_operators import OtherOperators
 
 RETRY = 2.0
 log = structlog.get_logger("kubeslurm.operator")
 
 
-class Candidacy:
+class Election:
     """Stands for election only once no other operator is at work, so that two never keep each other away."""
 
     def __init__(
-        self, leader: Leader | None, rivals: Rivals | None, may_see: Callable[[], Awaitable[bool]] | None = None
+        self, leader: Leader | None, others: OtherOperators | None, may_see: Callable[[], Awaitable[bool]] | None = None
     ) -> None:
         self._leader = leader
-        self._rivals = rivals
+        self._others = others
         self._may_see = may_see
         self._clear = asyncio.Event()
 
@@ -35,10 +35,10 @@ class Candidacy:
         """Stands, then holds on; raises what ends the mandate."""
         tasks: list[asyncio.Task[None]] = []
         try:
-            if self._rivals is not None and await self._can_see():
-                tasks.append(asyncio.create_task(self._rivals.source.run()))
-                await self._rivals.clear()
-                tasks.append(asyncio.create_task(self._rivals.run()))
+            if self._others is not None and await self._can_see():
+                tasks.append(asyncio.create_task(self._others.source.run()))
+                await self._others.clear()
+                tasks.append(asyncio.create_task(self._others.run()))
             self._clear.set()
             if self._leader is not None:
                 tasks.append(asyncio.create_task(self._leader.run()))

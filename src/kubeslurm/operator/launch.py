@@ -13,7 +13,6 @@ from kubeslurm.operator.settings import (
     ENV_PREFIX,
     Common,
     LeaveSettings,
-    OperatorSettings,
     S,
     SettingsError,
     WebhookSettings,
@@ -25,9 +24,10 @@ HELP = frozenset({"-h", "-help", "--help"})
 
 def operator(argv: Sequence[str]) -> int:
     """Runs the operator; returns its exit status."""
-    from kubeslurm.operator.wiring import Operator  # noqa: PLC0415  the webhook needs none of it
+    from kubeslurm.operator.controllers import SETTINGS  # noqa: PLC0415  the webhook needs none of it
+    from kubeslurm.operator.wiring import Operator  # noqa: PLC0415
 
-    return _start(OperatorSettings, argv, lambda settings, stop: Operator(settings).run(stop))
+    return _start(SETTINGS, argv, lambda settings, stop: Operator(settings).run(stop))
 
 
 def webhook(argv: Sequence[str]) -> int:

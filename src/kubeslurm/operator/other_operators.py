@@ -15,11 +15,11 @@ LOOK = 1.0
 log = structlog.get_logger("kubeslurm.operator")
 
 
-class RivalAppearedError(Exception):
+class OtherOperatorError(Exception):
     """Another operator started to act on the objects that we serve; the process must end and wait."""
 
 
-class Rivals:
+class OtherOperators:
     """Knows the Leases by which operators, ours and the Go one, say that they are alive in other namespaces.
 
     A Lease counts as alive for its duration after we saw it change, on our own clock: wall clocks may differ.
@@ -45,9 +45,9 @@ class Rivals:
         """Returns once no other operator is at work."""
         await self._leases.wait_synced()
         said: set[tuple[str, str]] = set()
-        while rivals := list(self.alive()):
-            for rival in rivals:
-                who = (str(Key(*rival.key)), rival.spec.holderIdentity)
+        while others := list(self.alive()):
+            for other in others:
+                who = (str(Key(*other.key)), other.spec.holderIdentity)
                 if who not in said:
                     log.warning(
                         "another operator is at work; this one waits until it is gone. Remove one of the two, or give "
@@ -62,9 +62,9 @@ class Rivals:
         """Ends the process when another operator starts although we are at work: it does not know of us."""
         while True:
             await asyncio.sleep(LOOK)
-            for rival in self.alive():
-                raise RivalAppearedError(
-                    f"{rival.spec.holderIdentity} holds the Lease {Key(*rival.key)} and acts on the same objects: "
+            for other in self.alive():
+                raise OtherOperatorError(
+                    f"{other.spec.holderIdentity} holds the Lease {Key(*other.key)} and acts on the same objects: "
                     "remove one of the two operators, or give both disjoint namespaces"
                 )
 

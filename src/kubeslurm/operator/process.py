@@ -18,7 +18,7 @@ from kubeslurm.kube.transport.connection import ConfigurationError, Connection
 from kubeslurm.operator.http import probes
 from kubeslurm.operator.http.access import MetricsAccess
 from kubeslurm.operator.http.server import Server
-from kubeslurm.operator.other_operators import RivalAppearedError
+from kubeslurm.operator.other_operators import OtherOperatorError
 from kubeslurm.operator.settings import Common, SettingsError, address
 from kubeslurm.webhooks import certificates
 from kubeslurm.webhooks.serving import Serving
@@ -28,7 +28,7 @@ class StillBusyError(Exception):
     """The operator is still needed, for the objects that the message names."""
 
 
-EXPECTED = (ConfigurationError, SettingsError, LeadershipLost, RivalAppearedError, StillBusyError)
+EXPECTED = (ConfigurationError, SettingsError, LeadershipLost, OtherOperatorError, StillBusyError)
 log = structlog.get_logger("kubeslurm.operator")
 
 

@@ -1,15 +1,17 @@
-"""What each part of the product may do in a cluster; the chart's roles are made from this and nothing else.
+"""What each process may do in a cluster; the chart's roles are made from this and nothing else.
+
+The operator's rights are those that its controllers declare, and a few of the process itself.
 
 With selected namespaces the object rules become Roles there, and only Nodes are read cluster-wide.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
-
-import msgspec
 
 from kubeslurm.api import kinds
 from kubeslurm.api.kinds import Kind
+from kubeslurm.control.rights import Rule, merged, on
+from kubeslurm.operator.controllers import REGISTRATIONS
 from kubeslurm.operator.other_operators import LEASE_NAME
 
 OPERATOR_NAME = '{{ include "slurm-operator.fullname" . }}'
@@ -17,88 +19,14 @@ WEBHOOK_NAME = '{{ include "slurm-operator.webhook.fullname" . }}'
 CERTIFICATES_NAME = '{{ include "slurm-operator.certificates.secret" . }}'
 
 
-class Rule(msgspec.Struct, frozen=True):
-    """Verbs on one resource; with names, only on those objects."""
-
-    group: str
-    resource: str
-    verbs: tuple[str, ...]
-    names: tuple[str, ...] = ()
-
-
-def on(kind: Kind[Any], *verbs: str, sub: str = "", names: tuple[str, ...] = ()) -> Rule:
-    """Verbs on a kind, or on a subresource of it."""
-    return Rule(kind.group, f"{kind.plural}/{sub}" if sub else kind.plural, verbs, names)
-
-
-def sees(*seen: Kind[Any]) -> tuple[Rule, ...]:
-    """Kinds that are watched."""
-    return tuple(on(kind, "list", "watch") for kind in seen)
-
-
-def keeps(*kept: Kind[Any]) -> tuple[Rule, ...]:
-    """Kinds that are watched and applied; a take-over reads the object whole first."""
-    return tuple(on(kind, "get", "list", "watch", "create", "patch") for kind in kept)
-
-
-def serves(kind: Kind[Any]) -> tuple[Rule, ...]:
-    """The kind a controller is for: finalizers by patch, its status, and being named as an owner that blocks."""
-    return (
-        on(kind, "get", "list", "watch", "patch"),
-        on(kind, "patch", sub="status"),
-        on(kind, "update", sub="finalizers"),
-    )
-
-
-NEEDS: Mapping[str, tuple[Rule, ...]] = {
-    "accounting": (
-        *serves(kinds.ACCOUNTING),
-        *sees(kinds.CONFIGMAP, kinds.CONTROLLER, kinds.NODESET, kinds.POD),
-        *keeps(kinds.SECRET, kinds.SERVICE, kinds.STATEFULSET),
-        on(kinds.POD, "get", sub="log"),
-    ),
-    "controller": (
-        *serves(kinds.CONTROLLER),
-        *sees(kinds.ACCOUNTING, kinds.NODESET, kinds.SECRET),
-        *keeps(kinds.CONFIGMAP, kinds.SERVICE, kinds.STATEFULSET),
-        on(kinds.CONFIGMAP, "delete"),
-        on(kinds.POD, "list", "watch", "create", "patch", "delete"),
-        on(kinds.SERVICE_MONITOR, "get", "create", "patch", "delete"),
-    ),
-    "loginset": (
-        *serves(kinds.LOGINSET),
-        *sees(kinds.CONTROLLER, kinds.POD),
-        *keeps(kinds.CONFIGMAP, kinds.DEPLOYMENT, kinds.SECRET, kinds.SERVICE),
-        on(kinds.POD, "get", sub="log"),
-    ),
-    "restapi": (
-        *serves(kinds.RESTAPI),
-        *sees(kinds.CONTROLLER, kinds.NODESET, kinds.SECRET, kinds.POD),
-        *keeps(kinds.DEPLOYMENT, kinds.SERVICE),
-    ),
-    # An immutable Secret, of a token that is not refreshed, can only be replaced by deleting it.
-    "token": (*serves(kinds.TOKEN), *keeps(kinds.SECRET), on(kinds.SECRET, "delete")),
-    "slurm": (*sees(kinds.CONTROLLER, kinds.NODESET, kinds.RESTAPI, kinds.POD), *keeps(kinds.SECRET)),
-    "nodeset": (
-        *serves(kinds.NODESET),
-        *sees(kinds.CONTROLLER, kinds.SECRET, kinds.NODE),
-        *keeps(kinds.CONFIGMAP, kinds.POD_DISRUPTION_BUDGET, kinds.SERVICE),
-        on(kinds.POD, "get", "list", "watch", "create", "patch", "delete"),
-        on(kinds.POD, "patch", sub="status"),
-        on(kinds.CONTROLLER_REVISION, "list", "watch", "create", "patch", "delete"),
-        on(kinds.PERSISTENT_VOLUME_CLAIM, "create", "patch"),
-    ),
-    "events": (on(kinds.EVENT, "create", "patch"),),
-}
+EVENTS = (on(kinds.EVENT, "create", "patch"),)
 # In its own namespace: the Lease, and before the release is removed, stopping the Deployment.
 OWN = (
     on(kinds.LEASE, "create"),
     on(kinds.LEASE, "get", "update", names=(LEASE_NAME,)),
     on(kinds.DEPLOYMENT, "get", "patch", names=(OPERATOR_NAME,)),
 )
-RIVALS = (on(kinds.LEASE, "list", "watch", names=(LEASE_NAME,)),)
-# Only where Kubernetes nodes shall show what was drained in Slurm.
-MARKS = (on(kinds.NODE, "patch"), on(kinds.NODE, "patch", sub="status"))
+OTHER_OPERATORS = (on(kinds.LEASE, "list", "watch", names=(LEASE_NAME,)),)
 METRICS = (
     Rule("authentication.k8s.io", "tokenreviews", ("create",)),
     Rule("authorization.k8s.io", "subjectaccessreviews", ("create",)),
@@ -113,28 +41,27 @@ WEBHOOK_SECRET = (on(kinds.SECRET, "create"), on(kinds.SECRET, "get", "patch", n
 CLUSTER_SCOPED = frozenset({kinds.NODE.plural})
 
 
-def watched() -> tuple[Kind[Any], ...]:
-    """The kinds that the operator holds in memory: those that some controller may watch."""
-    seen = {(rule.group, rule.resource) for rules in NEEDS.values() for rule in rules if "watch" in rule.verbs}
-    every = (kind for kind in vars(kinds).values() if isinstance(kind, Kind))
-    return tuple(kind for kind in every if (kind.group, kind.plural) in seen)
+def cached() -> tuple[Kind[Any], ...]:
+    """The kinds that the operator holds in memory: those that some controller watches or reads."""
+    needed = frozenset[Kind[Any]]().union(*(each.cached for each in REGISTRATIONS))
+    return tuple(kind for kind in kinds.ALL if kind in needed)
 
 
 def served() -> tuple[Kind[Any], ...]:
-    """The kinds that some controller is for, and on which it may hold a finalizer."""
-    held = {rule.resource for rules in NEEDS.values() for rule in rules if rule.resource.endswith("/finalizers")}
-    return tuple(kind for kind in kinds.SLURM_KINDS if f"{kind.plural}/finalizers" in held)
+    """The kinds that some controller serves, and on which it may hold a finalizer."""
+    return tuple(each.kind for each in REGISTRATIONS if each.kind is not None)
 
 
 def roles() -> dict[str, tuple[Rule, ...]]:
-    """The sets of rules that the chart's roles include, by name."""
-    needed = merged(rule for rules in NEEDS.values() for rule in rules)
+    """The sets of rules that the chart's roles include, by name; what a user has to switch on has a set of its own."""
+    always = [each for each in REGISTRATIONS if each.enabled is None]
+    needed = merged((*EVENTS, *(rule for each in always for rule in each.rules)))
     return {
         "operator.objects": tuple(rule for rule in needed if rule.resource not in CLUSTER_SCOPED),
         "operator.nodes": tuple(rule for rule in needed if rule.resource in CLUSTER_SCOPED),
-        "operator.marks": MARKS,
+        **{f"operator.{each.name}": each.rights for each in REGISTRATIONS if each.enabled is not None},
         "operator.own": OWN,
-        "operator.rivals": RIVALS,
+        "operator.other-operators": OTHER_OPERATORS,
         "metrics": METRICS,
         "webhook.objects": WEBHOOK,
         "webhook.trust": WEBHOOK_TRUST,
@@ -142,20 +69,11 @@ def roles() -> dict[str, tuple[Rule, ...]]:
     }
 
 
-def merged(rules: Iterable[Rule]) -> tuple[Rule, ...]:
-    """One rule per resource, with all verbs that any of the rules gives."""
-    verbs: dict[tuple[str, str, tuple[str, ...]], set[str]] = {}
-    for rule in rules:
-        verbs.setdefault((rule.group, rule.resource, rule.names), set()).update(rule.verbs)
-    return tuple(
-        Rule(group, resource, tuple(sorted(verbs[group, resource, names])), names)
-        for group, resource, names in sorted(verbs)
-    )
-
-
 def template() -> str:
     """The chart's file of named rule sets."""
-    lines = ["{{/* Made by `kubeslurm rbac` from what each controller needs; edit operator/rbac.py instead. */}}"]
+    lines = [
+        "{{/* Made by `kubeslurm rbac` from what each controller declares in its registration.py; do not edit. */}}"
+    ]
     for name, rules in roles().items():
         lines += ["", f'{{{{- define "slurm-operator.rules.{name}" }}}}', *_lines(rules), "{{- end }}"]
     return "\n".join(lines) + "\n"

@@ -41,18 +41,11 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 
 
 class OperatorSettings(Common, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Settings of `kubeslurm operator`."""
+    """Settings of `kubeslurm operator`, besides the concurrency of each controller."""
 
     propagated_node_conditions: tuple[str, ...] = ()
     slurm_drain_on_node: str = ""  # how Kubernetes nodes show a drain made in Slurm; empty for not at all
     cluster_domain: str = ""  # found in the pod's resolv.conf when not set
-    accounting_workers: int = 4
-    controller_workers: int = 4
-    loginset_workers: int = 4
-    nodeset_workers: int = 4
-    restapi_workers: int = 4
-    slurmclient_workers: int = 2
-    token_workers: int = 4
 
 
 class WebhookSettings(Common, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -11,8 +11,8 @@ from kubeslurm.api.views import Lease
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
 from kubeslurm.kube.objects import kube_store
-from kubeslurm.operator.election import Candidacy
-from kubeslurm.operator.other_operators import RivalAppearedError, Rivals
+from kubeslurm.operator.election import Election
+from kubeslurm.operator.other_operators import OtherOperatorError, OtherOperators
 from tests.support.clock import HandClock
 
 OWN = Key("ours", "slurm-operator")
@@ -38,43 +38,43 @@ def lease(namespace: str, version: int, holder: str = "go-operator") -> Lease:
     return msgspec.convert(tree, Lease)
 
 
-def known(*leases: Lease, clock: Callable[[], float]) -> tuple[Store[Key, Lease], Rivals]:
+def known(*leases: Lease, clock: Callable[[], float]) -> tuple[Store[Key, Lease], OtherOperators]:
     store: Store[Key, Lease] = kube_store()
-    rivals = Rivals(store, Idle(), OWN, clock)
+    others = OtherOperators(store, Idle(), OWN, clock)
     for each in leases:
         store.put(each)
-    return store, rivals
+    return store, others
 
 
-def test_a_lease_that_is_renewed_elsewhere_is_a_rival() -> None:
-    _, rivals = known(lease("slinky", 1), clock=HandClock())
-    assert [each.namespace for each in rivals.alive()] == ["slinky"]
+def test_a_lease_that_is_renewed_elsewhere_is_a_other() -> None:
+    _, others = known(lease("slinky", 1), clock=HandClock())
+    assert [each.namespace for each in others.alive()] == ["slinky"]
 
 
-def test_our_own_lease_and_a_released_one_are_no_rivals() -> None:
-    _, rivals = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=HandClock())
-    assert list(rivals.alive()) == []
+def test_our_own_lease_and_a_released_one_are_no_others() -> None:
+    _, others = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=HandClock())
+    assert list(others.alive()) == []
 
 
 def test_a_lease_that_nobody_renews_dies_after_its_duration() -> None:
     clock = HandClock()
-    store, rivals = known(lease("slinky", 1), clock=clock)
+    store, others = known(lease("slinky", 1), clock=clock)
     clock.now += 14
-    assert list(rivals.alive())
+    assert list(others.alive())
     store.put(lease("slinky", 2))
     clock.now += 14
-    assert list(rivals.alive())
+    assert list(others.alive())
     clock.now += 1
-    assert not list(rivals.alive())
+    assert not list(others.alive())
 
 
 @pytest.mark.looptime
-async def test_the_candidacy_waits_until_the_other_operator_is_gone() -> None:
-    store, rivals = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
+async def test_the_election_waits_until_the_other_operator_is_gone() -> None:
+    store, others = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
     store.mark_synced("leases")
-    candidacy = Candidacy(None, rivals)
-    standing = asyncio.create_task(candidacy.run())
-    winning = asyncio.create_task(candidacy.won())
+    election = Election(None, others)
+    standing = asyncio.create_task(election.run())
+    winning = asyncio.create_task(election.won())
     await asyncio.sleep(14)
     assert not winning.done()
     await asyncio.sleep(3)
@@ -85,34 +85,34 @@ async def test_the_candidacy_waits_until_the_other_operator_is_gone() -> None:
 
 @pytest.mark.looptime
 async def test_an_operator_that_starts_later_without_knowing_us_ends_our_mandate() -> None:
-    store, rivals = known(clock=asyncio.get_running_loop().time)
+    store, others = known(clock=asyncio.get_running_loop().time)
     store.mark_synced("leases")
-    standing = asyncio.create_task(Candidacy(None, rivals).run())
+    standing = asyncio.create_task(Election(None, others).run())
     await asyncio.sleep(5)
     assert not standing.done()
     store.put(lease("slinky", 1))
-    with pytest.raises(RivalAppearedError, match="disjoint namespaces"):
+    with pytest.raises(OtherOperatorError, match="disjoint namespaces"):
         await standing
 
 
 @pytest.mark.looptime
-async def test_without_rivals_and_election_the_operator_may_act_at_once() -> None:
-    candidacy = Candidacy(None, None)
-    standing = asyncio.create_task(candidacy.run())
-    await candidacy.won()
+async def test_without_others_and_election_the_operator_may_act_at_once() -> None:
+    election = Election(None, None)
+    standing = asyncio.create_task(election.run())
+    await election.won()
     standing.cancel()
     await asyncio.wait([standing])
 
 
 @pytest.mark.looptime
 async def test_a_role_that_does_not_show_leases_does_not_stop_the_operator() -> None:
-    _, rivals = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
+    _, others = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
 
     async def may_see() -> bool:
         return False
 
-    candidacy = Candidacy(None, rivals, may_see)
-    standing = asyncio.create_task(candidacy.run())
-    await candidacy.won()
+    election = Election(None, others, may_see)
+    standing = asyncio.create_task(election.run())
+    await election.won()
     standing.cancel()
     await asyncio.wait([standing])

@@ -1,13 +1,15 @@
 """The rights that the product asks for."""
 
 from kubeslurm.api import kinds
+from kubeslurm.control import rights
 from kubeslurm.operator import rbac
-from kubeslurm.operator.settings import OperatorSettings
-from kubeslurm.operator.wiring import parts
+from kubeslurm.operator.controllers import REGISTRATIONS
 
 
-def test_every_controller_says_what_it_needs_and_nobody_else_does() -> None:
-    assert {part.name for part in parts(OperatorSettings())} == set(rbac.NEEDS) - {"events"}
+def test_what_a_controller_watches_it_may_list_and_watch() -> None:
+    for each in REGISTRATIONS:
+        granted = {(rule.group, rule.resource, verb) for rule in each.rules for verb in rule.verbs}
+        assert {(kind.group, kind.plural, verb) for kind in each.cached for verb in ("list", "watch")} <= granted
 
 
 def test_nothing_is_granted_by_wildcard() -> None:
@@ -18,9 +20,9 @@ def test_nothing_is_granted_by_wildcard() -> None:
 
 def test_only_tokens_delete_secrets() -> None:
     deleting = {
-        name
-        for name, rules in rbac.NEEDS.items()
-        for rule in rules
+        each.name
+        for each in REGISTRATIONS
+        for rule in each.rules
         if rule.resource == "secrets" and "delete" in rule.verbs
     }
     assert deleting == {"token"}
@@ -29,24 +31,31 @@ def test_only_tokens_delete_secrets() -> None:
 def test_nodes_are_only_read_unless_their_drains_shall_be_shown() -> None:
     (nodes,) = rbac.roles()["operator.nodes"]
     assert set(nodes.verbs) <= {"get", "list", "watch"}
-    assert {(rule.resource, *rule.verbs) for rule in rbac.roles()["operator.marks"]} == {
+    assert {(rule.resource, *rule.verbs) for rule in rbac.roles()["operator.nodedrain"]} == {
         ("nodes", "patch"),
         ("nodes/status", "patch"),
     }
 
 
-def test_nodes_are_marked_only_on_request() -> None:
-    assert "marks" in {part.name for part in parts(OperatorSettings(slurm_drain_on_node="Taint"))}
-
-
 def test_rules_for_one_resource_are_merged() -> None:
-    rules = [rbac.on(kinds.POD, "get"), rbac.on(kinds.POD, "patch", "get"), rbac.on(kinds.POD, "patch", sub="status")]
-    assert rbac.merged(rules) == (
-        rbac.Rule("", "pods", ("get", "patch")),
-        rbac.Rule("", "pods/status", ("patch",)),
+    rules = [
+        rights.on(kinds.POD, "get"),
+        rights.on(kinds.POD, "patch", "get"),
+        rights.on(kinds.POD, "patch", subresource="status"),
+    ]
+    assert rights.merged(rules) == (
+        rights.Rule("", "pods", ("get", "patch")),
+        rights.Rule("", "pods/status", ("patch",)),
     )
 
 
-def test_every_kind_that_is_watched_is_known() -> None:
-    assert kinds.POD in rbac.watched()
-    assert kinds.SERVICE_MONITOR not in rbac.watched()
+def test_only_kinds_that_a_controller_needs_are_cached() -> None:
+    assert kinds.POD in rbac.cached()
+    assert kinds.SERVICE_MONITOR not in rbac.cached()
+
+
+def test_every_kind_of_an_index_is_cached_by_its_controller() -> None:
+    missing = [
+        (each.name, index.name) for each in REGISTRATIONS for index in each.indices if index.kind not in each.cached
+    ]
+    assert missing == []

@@ -5,7 +5,6 @@ import gc
 import os
 import signal
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,9 +15,10 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Fenced
 from kubeslurm.operator import process
 from kubeslurm.operator.admission import Admission
-from kubeslurm.operator.rbac import watched
-from kubeslurm.operator.settings import OperatorSettings, SettingsError, WebhookSettings
-from kubeslurm.operator.wiring import Operator, parts
+from kubeslurm.operator.controllers import REGISTRATIONS, SETTINGS, concurrency, enabled, options
+from kubeslurm.operator.rbac import cached
+from kubeslurm.operator.settings import OperatorSettings, SettingsError, WebhookSettings, load
+from kubeslurm.operator.wiring import Operator
 
 
 @pytest.fixture
@@ -37,15 +37,22 @@ def kubeconfig(tmp_path: Path) -> str:
 
 async def test_readiness_waits_for_every_kind_that_is_watched(kubeconfig: str) -> None:
     operator = Operator(OperatorSettings(kubeconfig=kubeconfig, leader_elect=True))
-    assert set(operator.manager.unsynced) == {kind.plural for kind in watched()}
+    assert set(operator.manager.unsynced) == {kind.plural for kind in cached()}
     await operator.connection.close()
 
 
 @pytest.mark.parametrize("mode", ["", "Condition", "Taint", "Cordon"])
-def test_nodesets_know_whether_drains_are_mirrored_as_cordons(mode: str) -> None:
-    found = next(part.make for part in parts(OperatorSettings(slurm_drain_on_node=mode)) if part.name == "nodeset")
-    assert isinstance(found, partial)
-    assert found.keywords["mirrored"] is (mode == "Cordon")
+def test_drains_are_shown_on_nodes_only_on_request(mode: str) -> None:
+    settings = OperatorSettings(slurm_drain_on_node=mode)
+    assert options(settings).slurm_drain_on_node == mode
+    assert ("nodedrain" in {each.name for each in enabled(settings)}) is bool(mode)
+
+
+def test_the_concurrency_of_every_controller_is_a_setting() -> None:
+    given = [f"--{each.flag.replace('_', '-')}=7" for each in REGISTRATIONS]
+    settings, _warnings = load(SETTINGS, given, {})
+    assert {concurrency(settings, each) for each in REGISTRATIONS} == {7}
+    assert concurrency(SETTINGS(), REGISTRATIONS[0]) == REGISTRATIONS[0].concurrency
 
 
 async def test_slurm_is_not_written_to_before_leadership_is_won(kubeconfig: str) -> None:

@@ -3,9 +3,9 @@
 import msgspec
 
 from kubeslurm.api.meta import Tree
+from kubeslurm.control.rights import Rule
 from kubeslurm.kube.errors import ApiError
 from kubeslurm.kube.transport.connection import Connection, Request
-from kubeslurm.operator.rbac import Rule
 
 AUTHENTICATION = "authentication.k8s.io/v1"
 AUTHORIZATION = "authorization.k8s.io/v1"

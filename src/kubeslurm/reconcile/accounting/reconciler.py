@@ -1,27 +1,22 @@
 """Accounting: keeps one slurmdbd, its address and its configuration as declared."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, POD, SECRET, SERVICE, STATEFULSET
-from kubeslurm.api.resource import Resource
+from kubeslurm.api.kinds import ACCOUNTING, CONTROLLER, POD, STATEFULSET
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.views import ConfigMap, Pod, Secret
+from kubeslurm.api.views import Pod
 from kubeslurm.build import accounting as build
 from kubeslurm.build.common import digest
 from kubeslurm.control import references, refusals, status, workloads
-from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube import logs
 from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
 from kubeslurm.report import accounting as report
 from kubeslurm.report.conditions import Finding, Reason, trouble
-from kubeslurm.slurm.clusters import Clusters
 
 # slurmdbd repeats its complaints every few seconds; how often its log is read, and how far back it counts.
 STARTING_PAUSE = 5.0
@@ -32,12 +27,11 @@ MEMORY = 45
 class AccountingReconciler:
     """One pass: look, apply configuration, Service and StatefulSet, report."""
 
-    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events) -> None:
-        self.kube = kube
-        self.caches = caches
-        self.events = events
+    def __init__(self, context: Context) -> None:
+        self.kube = context.kube
+        self.caches = context.caches
+        self.events = context.events
         self._settings: dict[Key, tuple[str, tuple[str, ...]]] = {}
-        references.index(caches)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         accounting = self.caches.store(ACCOUNTING).get(key)
@@ -147,47 +141,6 @@ class AccountingReconciler:
             and each.spec.accountingRef is not None
             and each.spec.accountingRef.name == accounting.name
         ]
-
-    def watch(self, workers: Workers) -> None:
-        """Says which changes concern which Accounting."""
-        workers.watch(self.caches.store(ACCOUNTING), lambda obj: (Key(*obj.key),))
-        workers.watch(self.caches.store(SECRET), self._of_secret)
-        workers.watch(self.caches.store(CONFIGMAP), self._of_configmap)
-        workers.watch(self.caches.store(SERVICE), references.owner(ACCOUNTING))
-        workers.watch(self.caches.store(STATEFULSET), references.owner(ACCOUNTING))
-        workers.watch(self.caches.store(POD), _of_pod)
-        references.when_nodesets_go(self.caches, lambda key: self._look_again(workers, key))
-
-    def _look_again(self, workers: Workers, controller: Key) -> None:
-        found = self.caches.store(CONTROLLER).get(controller)
-        if found is not None and found.spec.accountingRef is not None:
-            workers.enqueue(Key(controller.namespace, found.spec.accountingRef.name))
-
-    def _of_secret(self, secret: Secret) -> Iterable[Key]:
-        yield from references.owner(ACCOUNTING)(secret)
-        for accounting in self._in_namespace(secret):
-            storage = accounting.spec.storageConfig
-            refs = (
-                accounting.spec.slurmKeyRef,
-                accounting.spec.jwt_ref,
-                storage.passwordKeyRef if storage else None,
-            )
-            if secret.name in {ref.name for ref in refs if ref}:
-                yield Key(*accounting.key)
-
-    def _of_configmap(self, configmap: ConfigMap) -> Iterable[Key]:
-        for accounting in self._in_namespace(configmap):
-            if accounting.spec.jwksKeyRef and accounting.spec.jwksKeyRef.name == configmap.name:
-                yield Key(*accounting.key)
-
-    def _in_namespace(self, obj: Resource) -> Iterable[Accounting]:
-        return (each for each in self.caches.store(ACCOUNTING) if each.namespace == obj.namespace)
-
-
-def _of_pod(pod: Pod) -> Iterable[Key]:
-    labels = pod.metadata.labels
-    if labels.get(names.LABEL_NAME) == names.SLURMDBD:
-        yield Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))
 
 
 def missing(caches: Caches, accounting: Accounting) -> tuple[Finding, ...]:

@@ -14,6 +14,7 @@ from kubeslurm.build.controller import objects as build
 from kubeslurm.build.controller import trial as build_trial
 from kubeslurm.build.controller.config import SLURM_CONF
 from kubeslurm.control import refusals
+from kubeslurm.control.registration import Index
 from kubeslurm.decide.config import stages as decide
 from kubeslurm.decide.config.stages import Check, Trial, Verdict
 from kubeslurm.decide.config.trial import explained, outcome
@@ -24,7 +25,14 @@ from kubeslurm.kube.errors import AlreadyExists
 from kubeslurm.kube.events import Events
 from kubeslurm.slurm import conf
 
-BY_TRIAL = "trial"
+
+def _tried_for(obj: Resource) -> tuple[str, ...]:
+    owner = obj.metadata.labels.get(names.LABEL_TRIAL)
+    return (str(Key(obj.namespace, owner)),) if owner else ()
+
+
+PODS_BY_TRIAL = Index(POD, "trial", _tried_for)
+CONFIGMAPS_BY_TRIAL = Index(CONFIGMAP, "trial", _tried_for)
 
 
 class Mounted(msgspec.Struct, frozen=True):
@@ -44,12 +52,11 @@ class ConfigGate:
         self._kube = kube
         self._events = events
         self._clock = clock
+        self._caches = caches
         self._pods = caches.store(POD)
         self._configmaps = caches.store(CONFIGMAP)
         self._untried: dict[Key, float] = {}
         self._good: dict[Key, Mapping[str, str]] = {}
-        self._pods.add_index(BY_TRIAL, _tried_for)
-        self._configmaps.add_index(BY_TRIAL, _tried_for)
 
     async def admit(self, controller: Controller, files: Mapping[str, str]) -> Mounted:
         """Tries the files if they are new, and mounts them if they passed."""
@@ -141,15 +148,10 @@ class ConfigGate:
 
     async def _clear_trials(self, controller: Controller, keep: str) -> None:
         kept = names.config_trial(controller.name, keep) if keep else ""
-        owner = str(Key(*controller.key))
-        for pod in self._pods.by(BY_TRIAL, owner):
+        owner = Key(*controller.key)
+        for pod in PODS_BY_TRIAL.get(self._caches, owner):
             if pod.name != kept and not pod.deleting:
                 await self._kube.delete(POD, Key(pod.namespace, pod.name), uid=pod.metadata.uid, grace=0)
-        for found in self._configmaps.by(BY_TRIAL, owner):
+        for found in CONFIGMAPS_BY_TRIAL.get(self._caches, owner):
             if found.name != kept:
                 await self._kube.delete(CONFIGMAP, Key(found.namespace, found.name), uid=found.metadata.uid)
-
-
-def _tried_for(obj: Resource) -> tuple[str, ...]:
-    owner = obj.metadata.labels.get(names.LABEL_TRIAL)
-    return (str(Key(obj.namespace, owner)),) if owner else ()

@@ -1,26 +1,21 @@
 """Controller: keeps one cluster's slurmctld, its address and its configuration as declared."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, NODE, NODESET, POD, SECRET, SERVICE, STATEFULSET
-from kubeslurm.api.resource import Resource
-from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.kinds import CONTROLLER, STATEFULSET
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.views import ConfigMap, Node, Pod, Secret
+from kubeslurm.api.views import Pod
 from kubeslurm.build.common.adoption import is_adoption, settled
 from kubeslurm.build.controller import objects as build
 from kubeslurm.build.controller.config import files, referenced
 from kubeslurm.control import references, refusals, status
+from kubeslurm.control.registration import Context
 from kubeslurm.decide.config.stages import Verdict
-from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
 from kubeslurm.reconcile.controller.acceptance import ConfigGate, Mounted
 from kubeslurm.reconcile.controller.delivery import Arrival, Courier
 from kubeslurm.reconcile.controller.node_loss import rescue
@@ -28,30 +23,22 @@ from kubeslurm.reconcile.controller.observe import Observed, observe, restart_ha
 from kubeslurm.reconcile.controller.service_monitor import Monitors
 from kubeslurm.report import controller as report
 from kubeslurm.report.conditions import Finding
-from kubeslurm.slurm.clusters import Clusters, SlurmCluster
+from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
 
 
 class ControllerReconciler:
     """One pass: look, check the configuration, apply the objects, deliver the configuration, report."""
 
-    def __init__(
-        self,
-        kube: Kube,
-        caches: Caches,
-        clusters: Clusters,
-        events: Events,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.kube = kube
-        self.caches = caches
-        self.clusters = clusters
-        self.events = events
-        self.gate = ConfigGate(kube, caches, events, clock)
-        self.courier = Courier(kube, events, clock)
-        self.monitors = Monitors(kube)
+    def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        self.kube = context.kube
+        self.caches = context.caches
+        self.clusters = context.clusters
+        self.events = context.events
+        self.gate = ConfigGate(context.kube, context.caches, context.events, clock)
+        self.courier = Courier(context.kube, context.events, clock)
+        self.monitors = Monitors(context.kube)
         self._versions: dict[Key, tuple[str, str]] = {}
-        references.index(caches)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
@@ -150,63 +137,3 @@ class ControllerReconciler:
                 return ""
             self._versions[key] = (instance, version)
         return version
-
-    def watch(self, workers: Workers) -> None:
-        """Says which changes concern which Controller."""
-        workers.watch(self.caches.store(CONTROLLER), lambda obj: (Key(*obj.key),))
-        workers.watch(self.caches.store(NODESET), lambda obj: (Key(*obj.controller_key),))
-        workers.watch(self.caches.store(ACCOUNTING), self._of_accounting)
-        workers.watch(self.caches.store(SECRET), self._of_secret)
-        workers.watch(self.caches.store(CONFIGMAP), self._of_configmap)
-        workers.watch(self.caches.store(POD), _of_pod)
-        workers.watch(self.caches.store(NODE), self._of_node)
-        workers.watch(self.caches.store(SERVICE), references.owner(CONTROLLER))
-        workers.watch(self.caches.store(STATEFULSET), references.owner(CONTROLLER))
-        self.clusters.on_start(lambda cluster: _follow(workers, cluster))
-
-    def _of_node(self, node: Node) -> Iterable[Key]:
-        if node.ready and not node.spec.taints and Key("", node.name) in self.caches.store(NODE):
-            return  # a heartbeat of a healthy node
-        for controller in self.caches.store(CONTROLLER):
-            pod = self.caches.store(POD).get(Key(controller.namespace, names.controller_pod(controller.name)))
-            if pod is not None and pod.spec.nodeName == node.name:
-                yield Key(*controller.key)
-
-    def _of_accounting(self, accounting: Accounting) -> Iterable[Key]:
-        for controller in self._in_namespace(accounting):
-            if controller.spec.accountingRef and controller.spec.accountingRef.name == accounting.name:
-                yield Key(*controller.key)
-
-    def _of_secret(self, secret: Secret) -> Iterable[Key]:
-        for controller in self._in_namespace(secret):
-            refs = (controller.spec.slurmKeyRef, controller.spec.jwt_ref)
-            if secret.name in {ref.name for ref in refs if ref}:
-                yield Key(*controller.key)
-
-    def _of_configmap(self, configmap: ConfigMap) -> Iterable[Key]:
-        yield from references.owner(CONTROLLER)(configmap)
-        for controller in self._in_namespace(configmap):
-            if configmap.name in referenced(controller):
-                yield Key(*controller.key)
-
-    def _in_namespace(self, obj: Resource) -> Iterable[Controller]:
-        return (each for each in self.caches.store(CONTROLLER) if each.namespace == obj.namespace)
-
-
-def _of_pod(pod: Pod) -> Iterable[Key]:
-    labels = pod.metadata.labels
-    if labels.get(names.LABEL_NAME) == names.SLURMCTLD:
-        yield Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))
-    if trial := labels.get(names.LABEL_TRIAL):
-        yield Key(pod.namespace, trial)
-
-
-def _follow(workers: Workers, cluster: SlurmCluster) -> None:
-    """Looks again when Slurm comes or goes, and when a node does."""
-    cluster.snapshot.on_health(lambda: workers.enqueue(cluster.key))
-
-    def on_node(_name: str, old: object | None, new: object | None) -> None:
-        if old is None or new is None:
-            workers.enqueue_after(cluster.key, 1.0)
-
-    cluster.snapshot.store.subscribe(on_node)

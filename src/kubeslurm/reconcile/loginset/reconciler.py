@@ -1,12 +1,11 @@
 """LoginSet: keeps the login pods of one cluster, their host keys and their address as declared."""
 
 import asyncio
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, LOGINSET, POD, SECRET, SERVICE
+from kubeslurm.api.kinds import CONTROLLER, DEPLOYMENT, LOGINSET, POD, SECRET
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Pod, Secret
@@ -14,39 +13,40 @@ from kubeslurm.build.common import digest
 from kubeslurm.build.login import objects as build
 from kubeslurm.build.login import ssh
 from kubeslurm.control import references, refusals, status, workloads
-from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.control.registration import Context, Index
 from kubeslurm.engine.controller import Requeue, Retry
 from kubeslurm.engine.key import Key
 from kubeslurm.kube import logs
-from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import NotFound
-from kubeslurm.kube.events import Events
 from kubeslurm.reconcile.loginset import host_keys
 from kubeslurm.report import loginset as report
 from kubeslurm.report.conditions import Finding, Reason, no_controller, trouble
-from kubeslurm.slurm.clusters import Clusters
 
-BY_CONTROLLER = "controller"
-BY_LOGINSET = "loginset"
 # Login pods say every few seconds when their directory is away; that is how far back counts, and how often we look.
 MEMORY = 30
 PAUSE = 10.0
 ASKED_PODS = 5
 
 
+def loginset_of(pod: Pod) -> tuple[str, ...]:
+    """The LoginSet that a pod belongs to, by its labels: the ReplicaSet between them is not watched."""
+    labels = pod.metadata.labels
+    if labels.get(names.LABEL_NAME) != names.LOGIN:
+        return ()
+    return (str(Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))),)
+
+
+PODS_BY_LOGINSET = Index(POD, "loginset", loginset_of)
+
+
 class LoginSetReconciler:
     """One pass: look, make the host keys if there are none, apply the rest, report."""
 
-    def __init__(
-        self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events, *, domain: str = names.DOMAIN
-    ) -> None:
-        self.kube = kube
-        self.caches = caches
-        self.events = events
-        self.domain = domain
-        caches.store(LOGINSET).add_index(BY_CONTROLLER, lambda loginset: (str(Key(*loginset.controller_key)),))
-        caches.store(POD).add_index(BY_LOGINSET, _owners)
+    def __init__(self, context: Context) -> None:
+        self.kube = context.kube
+        self.caches = context.caches
+        self.events = context.events
+        self.domain = context.options.cluster_domain
 
     async def reconcile(self, key: Key) -> Requeue | None:
         loginset = self.caches.store(LOGINSET).get(key)
@@ -59,7 +59,7 @@ class LoginSetReconciler:
         if blocked is None and controller is not None:
             refused = await refusals.finding(self._apply(loginset, controller), names.LOGIN)
 
-        pods = tuple(self.caches.store(POD).by(BY_LOGINSET, str(key)))
+        pods = tuple(PODS_BY_LOGINSET.get(self.caches, key))
         seen = report.Seen(
             blocked=blocked or refused,
             deployment=self.caches.store(DEPLOYMENT).get(key),
@@ -122,34 +122,3 @@ class LoginSetReconciler:
         running = [pod for pod in pods if pod.status.phase == "Running" and not pod.deleting][:ASKED_PODS]
         asked = (logs.recent(self.kube, Key(*pod.key), names.LOGIN, seconds=MEMORY) for pod in running)
         return tuple(await asyncio.gather(*asked))
-
-    def watch(self, workers: Workers) -> None:
-        """Says which changes concern which LoginSet."""
-        workers.watch(self.caches.store(LOGINSET), lambda obj: (Key(*obj.key),))
-        workers.watch(self.caches.store(CONTROLLER), lambda obj: self._of_controller(Key(*obj.key)))
-        workers.watch(self.caches.store(SECRET), self._of_secret)
-        for kind in (CONFIGMAP, SERVICE, DEPLOYMENT):
-            workers.watch(self.caches.store(kind), references.owner(LOGINSET))
-        workers.watch(self.caches.store(POD), lambda pod: map(Key.parse, _owners(pod)))
-
-    def _of_controller(self, key: Key) -> Iterable[Key]:
-        return [Key(*loginset.key) for loginset in self.caches.store(LOGINSET).by(BY_CONTROLLER, str(key))]
-
-    def _of_secret(self, secret: Secret) -> Iterable[Key]:
-        yield from references.owner(LOGINSET)(secret)
-        for loginset in self.caches.store(LOGINSET):
-            if loginset.namespace == secret.namespace and secret.name in self._secrets(loginset):
-                yield Key(*loginset.key)
-
-    def _secrets(self, loginset: LoginSet) -> set[str]:
-        controller = self.caches.store(CONTROLLER).get(Key(*loginset.controller_key))
-        key = controller.spec.slurmKeyRef if controller else None
-        return {loginset.spec.sssdConfRef.name} | ({key.name} if key else set())
-
-
-def _owners(pod: Pod) -> tuple[str, ...]:
-    """The LoginSet that a pod belongs to, by its labels: the ReplicaSet between them is not watched."""
-    labels = pod.metadata.labels
-    if labels.get(names.LABEL_NAME) != names.LOGIN:
-        return ()
-    return (str(Key(pod.namespace, labels.get(names.LABEL_INSTANCE, ""))),)

@@ -4,8 +4,6 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 
-import msgspec
-
 from kubeslurm.api import labels, names, slots
 from kubeslurm.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD
 from kubeslurm.api.meta import Tree
@@ -16,7 +14,9 @@ from kubeslurm.build.worker import claims, shared
 from kubeslurm.build.worker import pod as worker
 from kubeslurm.build.worker.revision import Choice
 from kubeslurm.control import fan_out, refusals
+from kubeslurm.control.registration import Options
 from kubeslurm.decide.nodeset import sync
+from kubeslurm.decide.nodeset.drain import CORDON
 from kubeslurm.decide.nodeset.facts import Worker
 from kubeslurm.decide.nodeset.placement import Fit
 from kubeslurm.decide.nodeset.plan import Plan, Policy
@@ -37,14 +37,6 @@ from kubeslurm.slurm.rest.models import NodeUpdate
 LEDGER_PATIENCE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
 
 
-class Settings(msgspec.Struct, frozen=True):
-    """What whoever runs the operator says about all NodeSets."""
-
-    watched_conditions: frozenset[str] = frozenset()
-    mirrored: bool = False  # drains made in Slurm are shown as cordons of Kubernetes nodes
-    domain: str = names.DOMAIN
-
-
 class Pods:
     """Marks, drains, removes and creates workers."""
 
@@ -53,13 +45,13 @@ class Pods:
         kube: Kube,
         events: Events,
         observer: Observer,
-        settings: Settings,
+        options: Options,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._kube = kube
         self._events = events
         self._observer = observer
-        self._settings = settings
+        self._options = options
         self._ledgers = Ledgers(clock)
         self._nodes = SlurmNodes(kube, self._ledgers)
         self._removal = Removal(kube, self._ledgers, clock)
@@ -72,8 +64,8 @@ class Pods:
         self._rests.end(uid, (each.slurm_name for each in view.seen.workers if each.ready))
         return Policy(
             tolerations=worker.tolerations(nodeset),
-            watched_conditions=self._settings.watched_conditions,
-            mirrored=self._settings.mirrored,
+            watched_conditions=self._options.propagated_node_conditions,
+            mirrored=self._options.slurm_drain_on_node == CORDON,
             absences=view.absences,
             pins=_pins(nodeset, view),
             forced=_is_forced(nodeset),
@@ -222,7 +214,7 @@ class Pods:
         """Makes one worker; returns its name unless it was there already."""
         for claim in claims.objects(nodeset, slot):
             await self._ensure(claim)
-        tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.stamps, self._settings.domain)
+        tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.stamps, self._options.cluster_domain)
         try:
             made = await self._kube.create(tree)
         except AlreadyExists:

@@ -6,11 +6,12 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from kubeslurm.api import names, slots, views
-from kubeslurm.api.kinds import CONTROLLER_REVISION, NODE, NODESET, POD, SECRET
+from kubeslurm.api import slots, views
+from kubeslurm.api.kinds import CONTROLLER_REVISION, NODE, POD, SECRET
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.build.worker import revision, slurmd_conf
 from kubeslurm.build.worker.pod import Stamps
+from kubeslurm.control import worker_pods
 from kubeslurm.decide.nodeset import health
 from kubeslurm.decide.nodeset.facts import EPOCH, PodInfo, Seen, Worker
 from kubeslurm.decide.nodeset.stale import is_stale
@@ -21,10 +22,6 @@ from kubeslurm.reconcile.nodeset import startup_files
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.rest.models import Node
 
-BY_OWNER = "nodeset"
-BY_SLURM_NAME = "slurm-node"
-BY_CLUSTER = "cluster"
-BY_NODE = "kubernetes-node"
 BY_POD_INFO = "pod-info"
 BY_TRAIT = "trait"  # nodes without a comment, under all that may tell whose they are
 
@@ -59,11 +56,6 @@ class Observer:
         caches.store(NODE).subscribe(self._count)
         caches.store(SECRET).subscribe(self._count)
         caches.store(CONTROLLER_REVISION).subscribe(self._count)
-        pods.add_index(BY_OWNER, owner)
-        pods.add_index(BY_SLURM_NAME, slurm_names)
-        pods.add_index(BY_CLUSTER, _cluster)
-        pods.add_index(BY_NODE, lambda pod: (pod.spec.nodeName,) if pod.spec.nodeName and owner(pod) else ())
-        caches.store(CONTROLLER_REVISION).add_index(BY_OWNER, owner)
         clusters.on_start(_index)
         clusters.on_start(lambda cluster: cluster.snapshot.store.subscribe(self._count))
 
@@ -120,10 +112,10 @@ class Observer:
 
     def _holds_name(self, worker: Worker) -> bool:
         """Whether the Slurm node of its name is this pod's: of several pods that claim it, the oldest has it."""
-        pods = self._caches.store(POD)
-        if pods.count(BY_SLURM_NAME, worker.claim) < 2:
+        if worker_pods.BY_SLURM_NODE.count(self._caches, worker.claim) < 2:
             return True
-        return min(pods.by(BY_SLURM_NAME, worker.claim), key=_age).metadata.uid == worker.pod.metadata.uid
+        oldest = min(worker_pods.BY_SLURM_NODE.get(self._caches, worker.claim), key=_age)
+        return oldest.metadata.uid == worker.pod.metadata.uid
 
     def is_taken(self, nodeset: NodeSet, slurm_name: str) -> bool:
         """Whether a pod, of whatever NodeSet, claims the Slurm name already."""
@@ -131,7 +123,7 @@ class Observer:
 
     def _claims(self, nodeset: NodeSet, slurm_name: str) -> int:
         cluster = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}"
-        return self._caches.store(POD).count(BY_SLURM_NAME, f"{cluster}/{slurm_name}")
+        return worker_pods.BY_SLURM_NODE.count(self._caches, f"{cluster}/{slurm_name}")
 
     def _count(self, _key: object, _old: object, _new: object) -> None:
         self._moment += 1
@@ -151,11 +143,11 @@ class Observer:
                 del self._missing[slot]
 
     def _pods(self, nodeset: NodeSet) -> list[views.Pod]:
-        pods = self._caches.store(POD).by(BY_OWNER, f"{nodeset.namespace}/{nodeset.name}")
+        pods = worker_pods.BY_NODESET.get(self._caches, f"{nodeset.namespace}/{nodeset.name}")
         return sorted(pods, key=lambda pod: pod.name)
 
     def _revisions(self, nodeset: NodeSet) -> Iterable[views.ControllerRevision]:
-        found = self._caches.store(CONTROLLER_REVISION).by(BY_OWNER, f"{nodeset.namespace}/{nodeset.name}")
+        found = worker_pods.REVISIONS_BY_NODESET.get(self._caches, f"{nodeset.namespace}/{nodeset.name}")
         return [each for each in found if (owner := each.metadata.controller) and owner.uid == nodeset.metadata.uid]
 
     def _records(self, nodeset: NodeSet, workers: Iterable[Worker], slurm: SlurmCluster) -> tuple[Node, ...]:
@@ -178,18 +170,16 @@ class Observer:
         unnamed = health.unnamed(nodeset, candidates.values(), placed=placed)
         return (*found, *(node for node in unnamed if not self._claims(nodeset, node.name)))
 
-    def _shared(self, nodeset: NodeSet, workers: Iterable[Worker]) -> tuple[str, ...]:
-        count = self._caches.store(POD).count
-        prefix = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}/"
-        names = (worker.slurm_name for worker in workers)
-        return tuple(name for name in names if name and count(BY_SLURM_NAME, prefix + name) > 1)
+    def _shared(self, nodeset: NodeSet, found: Iterable[Worker]) -> tuple[str, ...]:
+        names = (worker.slurm_name for worker in found)
+        return tuple(name for name in names if name and self._claims(nodeset, name) > 1)
 
     def _amnesia(self, nodeset: NodeSet, workers: Iterable[Worker], slurm: SlurmCluster) -> bool:
         """Judged over all workers of the cluster, and only when one of these is missing."""
         if all(worker.node is not None for worker in workers):
             return False
         cluster = f"{nodeset.namespace}/{nodeset.spec.controllerRef.name}"
-        pods = [pod for pod in self._caches.store(POD).by(BY_CLUSTER, cluster) if pod.ready]
+        pods = [pod for pod in worker_pods.BY_CLUSTER.get(self._caches, cluster) if pod.ready]
         missing = sum(1 for pod in pods if Worker(pod=pod).slurm_name not in slurm.snapshot.store)
         return health.amnesia(missing, len(pods), len(slurm.snapshot.store))
 
@@ -204,11 +194,6 @@ class Observer:
             since = self._missing.setdefault(slot, now)
             found[worker.slurm_name] = slurm.snapshot.absences(worker.slurm_name, since=since)
         return found
-
-
-def _cluster(pod: views.Pod) -> tuple[str, ...]:
-    name = pod.metadata.labels.get(names.LABEL_CLUSTER)
-    return (f"{pod.namespace}/{name}",) if name else ()
 
 
 def _age(pod: views.Pod) -> tuple[datetime, str]:
@@ -231,29 +216,10 @@ def _traits(node: Node) -> tuple[str, ...]:
     return (*node.features, node.extra) if node.extra else node.features
 
 
-def slurm_names(pod: views.Pod) -> tuple[str, ...]:
-    """Files a worker pod under its cluster and Slurm node, so that a changed node finds its NodeSet."""
-    cluster = pod.metadata.labels.get(names.LABEL_CLUSTER)
-    name = Worker(pod=pod).slurm_name if cluster else ""
-    return (f"{pod.namespace}/{cluster}/{name}",) if name else ()
-
-
 def pod_owner(node: Node) -> tuple[str, ...]:
     """Files a Slurm node under the NodeSet that its comment names."""
     info = PodInfo.parse(node.comment) if node.comment else PodInfo()
     return (f"{info.namespace}/{info.nodeSetName}",) if info.nodeSetName else ()
-
-
-def owner(obj: views.Pod | views.ControllerRevision) -> tuple[str, ...]:
-    """The NodeSet an object belongs to; a worker that lost its owner reference is recognised by its labels."""
-    owner = obj.metadata.controller
-    if owner is not None:
-        return (f"{obj.namespace}/{owner.name}",) if owner.kind == NODESET.kind else ()
-    labels = obj.metadata.labels
-    instance = labels.get(names.LABEL_INSTANCE)
-    if labels.get(names.LABEL_NAME) == names.SLURMD and names.LABEL_CLUSTER in labels and instance:
-        return (f"{obj.namespace}/{instance}",)
-    return ()
 
 
 def _failure(slurm: SlurmCluster | None) -> str:

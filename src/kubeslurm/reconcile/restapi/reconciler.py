@@ -1,37 +1,29 @@
 """RestApi: keeps the slurmrestd pods of one cluster and their address as declared."""
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, POD, RESTAPI, SERVICE
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, RESTAPI
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.restapi import RestApi
-from kubeslurm.api.views import ConfigMap, Pod
 from kubeslurm.build import restapi as build
 from kubeslurm.build.common import digest
 from kubeslurm.build.controller.config import SLURM_CONF
 from kubeslurm.control import references, refusals, status, workloads
-from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
 from kubeslurm.report import restapi as report
 from kubeslurm.report.conditions import Finding, no_controller
-from kubeslurm.slurm.clusters import Clusters
 
 
 class RestApiReconciler:
     """One pass: look, apply Service and Deployment, report."""
 
-    def __init__(self, kube: Kube, caches: Caches, _clusters: Clusters, events: Events) -> None:
-        self.kube = kube
-        self.caches = caches
-        self.events = events
-        references.index(caches)
-        caches.store(POD).add_index("slurmrestd", references.slurmrestd_of)
+    def __init__(self, context: Context) -> None:
+        self.kube = context.kube
+        self.caches = context.caches
+        self.events = context.events
 
     async def reconcile(self, key: Key) -> Requeue | None:
         restapi = self.caches.store(RESTAPI).get(key)
@@ -51,7 +43,7 @@ class RestApiReconciler:
         seen = report.status(
             restapi,
             self.caches.store(DEPLOYMENT).get(Key(key.namespace, names.restapi(key.name))),
-            self.caches.store(POD).by("slurmrestd", str(key)),
+            references.PODS_BY_RESTAPI.get(self.caches, key),
             blocked or refused,
             datetime.now(UTC),
         )
@@ -84,29 +76,3 @@ class RestApiReconciler:
     def _slurm_conf(self, controller: Controller) -> str:
         found = self.caches.store(CONFIGMAP).get(Key(controller.namespace, names.config(controller.name)))
         return found.data.get(SLURM_CONF, "") if found else ""
-
-    def watch(self, workers: Workers) -> None:
-        """Says which changes concern which RestApi."""
-        workers.watch(self.caches.store(RESTAPI), lambda obj: (Key(*obj.key),))
-        workers.watch(self.caches.store(CONTROLLER), lambda obj: self._of_controller(Key(*obj.key)))
-        workers.watch(self.caches.store(CONFIGMAP), self._of_config)
-        workers.watch(self.caches.store(SERVICE), references.owner(RESTAPI))
-        workers.watch(self.caches.store(DEPLOYMENT), references.owner(RESTAPI))
-        workers.watch(self.caches.store(POD), _of_pod)
-        references.when_nodesets_go(self.caches, lambda key: self._look_again(workers, key))
-
-    def _look_again(self, workers: Workers, controller: Key) -> None:
-        for key in self._of_controller(controller):
-            workers.enqueue(key)
-
-    def _of_controller(self, key: Key) -> Iterable[Key]:
-        return [Key(*restapi.key) for restapi in references.restapis(self.caches, key)]
-
-    def _of_config(self, configmap: ConfigMap) -> Iterable[Key]:
-        for key in references.owner(CONTROLLER)(configmap):
-            if configmap.name == names.config(key.name):
-                yield from self._of_controller(key)
-
-
-def _of_pod(pod: Pod) -> Iterable[Key]:
-    return (Key.parse(owner) for owner in references.slurmrestd_of(pod))

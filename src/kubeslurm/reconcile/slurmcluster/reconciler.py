@@ -3,32 +3,26 @@
 from collections.abc import Iterable
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONTROLLER, NODESET, POD, RESTAPI, SECRET
+from kubeslurm.api.kinds import CONTROLLER, SECRET
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.restapi import RestApi
-from kubeslurm.api.views import Pod, Secret
+from kubeslurm.api.views import Pod
 from kubeslurm.build.controller import objects as build
 from kubeslurm.build.restapi import service_port
 from kubeslurm.control import references
-from kubeslurm.engine.controller import Controller as Workers
+from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
-from kubeslurm.slurm.clusters import Clusters
 
 
-class SlurmReconciler:
+class SlurmClusterReconciler:
     """Keeps the registry of Slurm clusters in line with RestApis, their pods and the keys."""
 
-    def __init__(self, kube: Kube, caches: Caches, clusters: Clusters, _events: Events) -> None:
-        self.kube = kube
-        self.caches = caches
-        self.clusters = clusters
+    def __init__(self, context: Context) -> None:
+        self.kube = context.kube
+        self.caches = context.caches
+        self.clusters = context.clusters
         self._keys: dict[Key, bytes] = {}
-        references.index(caches)
-        caches.store(POD).add_index("slurmrestd", references.slurmrestd_of)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
@@ -66,7 +60,7 @@ class SlurmReconciler:
         return pods or services
 
     def _pods(self, restapi: RestApi) -> list[Pod]:
-        found = self.caches.store(POD).by("slurmrestd", str(Key(*restapi.key)))
+        found = references.PODS_BY_RESTAPI.get(self.caches, Key(*restapi.key))
         return [pod for pod in found if pod.ready and not pod.deleting and pod.status.podIP]
 
     def _jwt_key(self, controller: Controller) -> bytes | None:
@@ -77,26 +71,6 @@ class SlurmReconciler:
         """Our copy, for a process that started when the original was gone already."""
         kept = self.caches.store(SECRET).get(Key(controller.namespace, names.kept_key(controller.name)))
         return references.data_of(kept).get(names.JWT_KEY_FILE) or None
-
-    def watch(self, workers: Workers) -> None:
-        """Says which changes concern which Slurm cluster."""
-        workers.watch(self.caches.store(CONTROLLER), lambda obj: (Key(*obj.key),))
-        workers.watch(self.caches.store(RESTAPI), lambda obj: (Key(*obj.controller_key),))
-        workers.watch(self.caches.store(NODESET), lambda obj: (Key(*obj.controller_key),))
-        workers.watch(self.caches.store(SECRET), self._of_secret)
-        workers.watch(self.caches.store(POD), self._of_pod)
-
-    def _of_secret(self, secret: Secret) -> Iterable[Key]:
-        for controller in self.caches.store(CONTROLLER):
-            ref = controller.spec.jwt_ref
-            if ref is not None and (controller.namespace, ref.name) == (secret.namespace, secret.name):
-                yield Key(*controller.key)
-
-    def _of_pod(self, pod: Pod) -> Iterable[Key]:
-        for owner in references.slurmrestd_of(pod):
-            restapi = self.caches.store(RESTAPI).get(Key.parse(owner))
-            if restapi is not None:
-                yield Key(*restapi.controller_key)
 
 
 def _literal(address: str) -> str:

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from kubeslurm.api.kinds import SECRET, TOKEN
@@ -10,29 +10,22 @@ from kubeslurm.api.slinky.token import Token
 from kubeslurm.api.views import Secret
 from kubeslurm.build import token as build
 from kubeslurm.control import references, refusals, status
+from kubeslurm.control.registration import Context
 from kubeslurm.decide.token import Facts, Issue, decide
-from kubeslurm.engine.controller import Controller as Workers
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.kube.caches import Caches
-from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
 from kubeslurm.report import token as report
 from kubeslurm.report.conditions import Finding
 from kubeslurm.slurm import tokens
-from kubeslurm.slurm.clusters import Clusters
 
 
 class TokenReconciler:
     """One pass: look at the Secret, issue a token if one is due, report."""
 
-    def __init__(
-        self, kube: Kube, caches: Caches, clusters: Clusters, events: Events, clock: Callable[[], float] = time.time
-    ) -> None:
-        self.kube = kube
-        self.caches = caches
-        self.clusters = clusters
-        self.events = events
+    def __init__(self, context: Context, clock: Callable[[], float] = time.time) -> None:
+        self.kube = context.kube
+        self.caches = context.caches
+        self.events = context.events
         self.clock = clock
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -86,17 +79,6 @@ class TokenReconciler:
     async def _report(self, token: Token, claims: tokens.Claims | None, blocked: Finding | None) -> None:
         now = datetime.fromtimestamp(self.clock(), UTC)
         await status.write(self.kube, TOKEN, token, report.status(token, claims, blocked, now))
-
-    def watch(self, workers: Workers) -> None:
-        """Says which changes concern which Token."""
-        workers.watch(self.caches.store(TOKEN), lambda obj: (Key(*obj.key),))
-        workers.watch(self.caches.store(SECRET), self._of_secret)
-
-    def _of_secret(self, secret: Secret) -> Iterable[Key]:
-        for token in self.caches.store(TOKEN):
-            ref = token.spec.jwt_ref
-            if token.namespace == secret.namespace and secret.name in (token.secret_name, ref and ref.name):
-                yield Key(*token.key)
 
 
 def _facts(token: Token, held: Secret | None, claims: tokens.Claims | None) -> Facts:

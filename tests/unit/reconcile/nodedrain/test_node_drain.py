@@ -10,7 +10,8 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.engine.controller import Controller, Retry
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Invalid
-from kubeslurm.reconcile.nodedrain.reconciler import NodeMarker
+from kubeslurm.reconcile.nodedrain.reconciler import NodeDrainReconciler
+from kubeslurm.reconcile.nodedrain.registration import REGISTRATION
 from tests.support.world import World
 
 HOST = Key("", "host-0")
@@ -18,15 +19,15 @@ HOST = Key("", "host-0")
 
 @pytest.fixture
 async def world() -> World:
-    world = World(hosts=1, mirrored=True)
+    world = World(hosts=1, slurm_drain_on_node="Cordon")
     world.nodeset(replicas=1)
     await world.turn(4)
     return world
 
 
 @pytest.fixture
-def marker(world: World) -> NodeMarker:
-    return NodeMarker(world.kube, world.caches, world.clusters, world.events, mode="Cordon")  # type: ignore[arg-type]
+def marker(world: World) -> NodeDrainReconciler:
+    return NodeDrainReconciler(world.context)
 
 
 def node(world: World) -> Tree:
@@ -37,14 +38,14 @@ def is_marked(world: World) -> bool:
     return names.SLURM_DRAIN in node(world)["metadata"].get("annotations", {})
 
 
-async def mirrored(world: World, marker: NodeMarker) -> None:
+async def mirrored(world: World, marker: NodeDrainReconciler) -> None:
     """Slurm is polled, and both controllers make their passes."""
     for _ in range(2):
         await world.turn()
         await marker.reconcile(HOST)
 
 
-async def test_an_admins_drain_cordons_and_a_resume_uncordons(world: World, marker: NodeMarker) -> None:
+async def test_an_admins_drain_cordons_and_a_resume_uncordons(world: World, marker: NodeDrainReconciler) -> None:
     world.slurm.drain("gpu-0", "bad fan")
     await mirrored(world, marker)
     assert node(world)["spec"]["unschedulable"] is True
@@ -58,7 +59,7 @@ async def test_an_admins_drain_cordons_and_a_resume_uncordons(world: World, mark
     assert world.slurm.records["gpu-0"].idle
 
 
-async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: NodeMarker) -> None:
+async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: NodeDrainReconciler) -> None:
     world.cordon("host-0")
     await mirrored(world, marker)
     assert world.slurm.records["gpu-0"].drain
@@ -68,7 +69,7 @@ async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: Nod
     assert world.slurm.records["gpu-0"].idle
 
 
-async def test_a_users_cordon_outlives_an_admins_drain(world: World, marker: NodeMarker) -> None:
+async def test_a_users_cordon_outlives_an_admins_drain(world: World, marker: NodeDrainReconciler) -> None:
     world.cordon("host-0")
     world.slurm.drain("gpu-0", "bad fan")
     await mirrored(world, marker)
@@ -78,7 +79,7 @@ async def test_a_users_cordon_outlives_an_admins_drain(world: World, marker: Nod
     assert world.slurm.records["gpu-0"].ours
 
 
-async def test_a_cordon_after_a_users_uncordon_is_the_users(world: World, marker: NodeMarker) -> None:
+async def test_a_cordon_after_a_users_uncordon_is_the_users(world: World, marker: NodeDrainReconciler) -> None:
     world.slurm.drain("gpu-0", "bad fan")
     await mirrored(world, marker)
     world.cordon("host-0", False)
@@ -91,7 +92,7 @@ async def test_a_cordon_after_a_users_uncordon_is_the_users(world: World, marker
     assert world.slurm.records["gpu-0"].ours
 
 
-async def test_nothing_changes_while_slurm_cannot_be_asked(world: World, marker: NodeMarker) -> None:
+async def test_nothing_changes_while_slurm_cannot_be_asked(world: World, marker: NodeDrainReconciler) -> None:
     world.slurm.drain("gpu-0", "bad fan")
     await mirrored(world, marker)
     world.disconnect()
@@ -99,7 +100,7 @@ async def test_nothing_changes_while_slurm_cannot_be_asked(world: World, marker:
     assert is_marked(world)
 
 
-async def test_a_node_without_workers_keeps_no_mark(world: World, marker: NodeMarker) -> None:
+async def test_a_node_without_workers_keeps_no_mark(world: World, marker: NodeDrainReconciler) -> None:
     world.slurm.drain("gpu-0", "bad fan")
     await mirrored(world, marker)
     world.nodeset(replicas=0)
@@ -110,7 +111,7 @@ async def test_a_node_without_workers_keeps_no_mark(world: World, marker: NodeMa
     assert not node(world)["spec"].get("unschedulable")
 
 
-async def test_a_node_that_changed_meanwhile_is_looked_at_again(world: World, marker: NodeMarker) -> None:
+async def test_a_node_that_changed_meanwhile_is_looked_at_again(world: World, marker: NodeDrainReconciler) -> None:
     async def refuse(*_args: Any, **_options: Any) -> None:
         raise Invalid(422, "Invalid", "the test failed")
 
@@ -121,9 +122,9 @@ async def test_a_node_that_changed_meanwhile_is_looked_at_again(world: World, ma
         await marker.reconcile(HOST)
 
 
-async def test_a_changed_slurm_node_concerns_its_machine(world: World, marker: NodeMarker) -> None:
-    passes = Controller("marks", marker.reconcile)
-    marker.watch(passes)
+async def test_a_changed_slurm_node_concerns_its_machine(world: World, marker: NodeDrainReconciler) -> None:
+    passes = Controller("nodedrain", marker.reconcile)
+    REGISTRATION.start_watches(world.context, passes)
     world.slurm.drain("gpu-0", "bad fan")
     await world.turn()
     assert passes._queue.take() == HOST

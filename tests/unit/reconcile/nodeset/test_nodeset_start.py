@@ -9,6 +9,7 @@ from kubeslurm.api import names
 from kubeslurm.api.kinds import CONTROLLER, POD, SECRET
 from kubeslurm.engine.controller import Controller
 from kubeslurm.engine.key import Key
+from kubeslurm.reconcile.nodeset.registration import REGISTRATION
 from tests.support.world import CLUSTER, SET, World
 
 AUTH = Key("slurm", "auth")
@@ -80,7 +81,7 @@ async def test_a_worker_from_before_digests_were_kept_is_not_restarted_for_want_
 
 async def test_a_new_slurm_key_is_noticed_at_once(world: World) -> None:
     passes = Controller("nodeset", world.reconciler.reconcile)
-    world.reconciler.watch(passes)
+    REGISTRATION.start_watches(world.context, passes)
     while passes._queue.take() is not None:
         passes._queue.done(SET)
     write_key(world, "second")
