@@ -16,7 +16,7 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists, Conflict, Invalid, NotFound, Terminating
 from kubeslurm.kube.events import Events
 from kubeslurm.kube.transport.connection import Connection
-from kubeslurm.kube.transport.terminating import Closing
+from kubeslurm.kube.transport.terminating import TerminatingNamespaces
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.follow import Follower, following
 from tests.support.waiting import WITHIN
@@ -274,7 +274,8 @@ async def test_a_namespace_that_is_being_deleted_is_asked_once_and_not_for_every
     connection: Connection, other: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "going-away"
-    monkeypatch.setattr(connection, "_closing", Closing(lambda: 0.0))  # no time goes by, however slow the machine is
+    stopped = TerminatingNamespaces(lambda: 0.0)  # no time goes by, however slow the machine is
+    monkeypatch.setattr(connection, "_terminating", stopped)
     await other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     held = {"name": "held", "namespace": name, "finalizers": ["example.org/hold"]}
     await other.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": held})

@@ -10,9 +10,9 @@ from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.registration import Context, Options
 from kubeslurm.engine.key import Key
+from kubeslurm.reconcile.nodeset.pass_interval import PassInterval
 from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
 from kubeslurm.reconcile.nodeset.registration import REGISTRATION
-from kubeslurm.reconcile.nodeset.spacing import Pace
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.clock import stamp
@@ -48,7 +48,9 @@ class World:
         self.context = Context(kube, self.caches, self.clusters, events, Options(**self.options))
         REGISTRATION.add_indices(self.caches)
         self.reconciler = NodeSetReconciler(self.context)
-        self.reconciler.pace = Pace(cpu=lambda: 0.0)  # a machine under load must not change which passes are made
+        self.reconciler.interval = PassInterval(
+            cpu=lambda: 0.0
+        )  # a machine under load must not change which passes are made
         self.connect()
 
     def connect(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from kubeslurm.engine.controller import Requeue
-from kubeslurm.engine.limit import Backoff
+from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.kube.errors import ApiError, Forbidden, Invalid
 from kubeslurm.report.conditions import Finding, Reason, trouble
 from kubeslurm.report.refusal import Cause, refusal
@@ -13,7 +13,7 @@ from kubeslurm.report.refusal import Cause, refusal
 REFUSED = (Invalid, Forbidden)
 # Its own spec is watched; what else the server may look at, such as quotas and policies, is not.
 PAUSE = 60.0
-FIRST_REST, LONGEST_REST = 5.0, 300.0
+FIRST_COOLDOWN, LONGEST_COOLDOWN = 5.0, 300.0
 
 
 async def finding(act: Awaitable[None], daemon: str) -> Finding | None:
@@ -36,33 +36,34 @@ def words(error: ApiError, daemon: str) -> str:
     return refusal(error.message, str(error.details.get("kind", "")), causes, daemon)
 
 
-class Refusal(msgspec.Struct):
-    """Why children of one object, as it was then, are refused, and until when nobody asks again."""
+class Refusal(msgspec.Struct, frozen=True):
+    """What the API server answered, and the state of the object that it answered for."""
 
     state: object
-    backoff: Backoff
-    message: str = ""
-    until: float = 0.0
+    message: str
 
 
-class Memory:
-    """Refusals of objects that are looked at often, for whatever reason."""
+class Refusals:
+    """Refusals for objects that are reconciled often: while an object stays as it is, the server is asked seldom."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+        self._cooldown: Cooldown[str] = Cooldown(clock, base=FIRST_COOLDOWN, limit=LONGEST_COOLDOWN)
         self._known: dict[str, Refusal] = {}
 
-    def recall(self, uid: str, state: object) -> str:
-        """What the server said, while it is not to be asked again; an object that has changed is worth asking about."""
+    def current(self, uid: str, state: object) -> str:
+        """The refusal that holds for the object in this state; empty when the server is to be asked (again)."""
         known = self._known.get(uid)
-        return known.message if known and known.state == state and known.until > self._clock() else ""
+        return known.message if known and known.state == state and self._cooldown.remaining(uid) else ""
 
-    def note(self, uid: str, state: object, message: str) -> None:
+    def add(self, uid: str, state: object, message: str) -> None:
+        """The server has refused; the time until it is asked again doubles while the state stays the same."""
         known = self._known.get(uid)
-        if known is None or known.state != state:
-            known = self._known[uid] = Refusal(state, Backoff(FIRST_REST, LONGEST_REST))
-        known.message = message
-        known.until = self._clock() + known.backoff.next()
+        if known is not None and known.state != state:
+            self._cooldown.end(uid)
+        self._known[uid] = Refusal(state, message)
+        self._cooldown.back_off(uid)
 
     def forget(self, uid: str) -> None:
+        """The server has accepted, or the object is gone."""
         self._known.pop(uid, None)
+        self._cooldown.end(uid)

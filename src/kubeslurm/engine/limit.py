@@ -34,6 +34,11 @@ class Bucket:
         return True
 
 
+def exponential(failures: int, base: float, limit: float) -> float:
+    """The delay after that many earlier failures: base, 2 x base, 4 x base, ... up to the limit."""
+    return min(limit, base * 2.0 ** min(failures, 62))
+
+
 class Backoff:
     """Exponential delays with jitter: base, 2 x base, ... up to the limit, each shortened by up to `jitter`."""
 
@@ -44,7 +49,7 @@ class Backoff:
         self.failures = 0
 
     def next(self) -> float:
-        delay = min(self.limit, self.base * 2.0 ** min(self.failures, 62))
+        delay = exponential(self.failures, self.base, self.limit)
         self.failures += 1
         return delay * (1.0 - self.jitter * random.random())  # noqa: S311 (spreads load, guards nothing)
 

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from kubeslurm.engine.limit import Bucket
+from kubeslurm.engine.limit import Bucket, exponential
 
 K = TypeVar("K", bound=Hashable)
 
@@ -83,7 +83,7 @@ class Queue(Generic[K]):
         """Ask for a pass after the key's back-off (or `after`, if that is longer); returns the delay."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        delay = min(RETRY_LIMIT, RETRY_BASE * 2.0 ** min(failures, 32))
+        delay = exponential(failures, RETRY_BASE, RETRY_LIMIT)
         if self._bucket is None:
             self._bucket = Bucket(RETRIES_PER_SECOND, RETRY_BURST, self.clock)
         delay = max(delay, after, self._bucket.reserve())

@@ -6,7 +6,7 @@ import pytest
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
-from kubeslurm.control.refusals import FIRST_REST, LONGEST_REST, Memory
+from kubeslurm.control.refusals import FIRST_COOLDOWN, LONGEST_COOLDOWN, Refusals
 from kubeslurm.kube.errors import Invalid
 from tests.support.world import World
 
@@ -80,23 +80,25 @@ async def test_what_is_known_of_a_nodeset_ends_with_it(world: World) -> None:
     await world.turn()
     refusals = world.reconciler.pods._refusals
     assert refusals._known
+    assert refusals._cooldown
     world.delete_nodeset()
     await world.turn(3)
     assert not refusals._known
+    assert not refusals._cooldown
 
 
 def test_the_pause_grows_while_nothing_changes_and_begins_anew_with_a_change() -> None:
     now = 0.0
-    memory = Memory(lambda: now)
+    refusals = Refusals(lambda: now)
 
     def pause(state: Any) -> float:
         nonlocal now
-        memory.note("uid", state, "no")
+        refusals.add("uid", state, "no")
         start = now
-        while memory.recall("uid", state):
+        while refusals.current("uid", state):
             now += 1.0
         return now - start
 
-    assert [pause(1) for _ in range(8)] == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, LONGEST_REST, LONGEST_REST]
-    assert memory.recall("uid", 2) == ""
-    assert pause(2) == FIRST_REST
+    assert [pause(1) for _ in range(8)] == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, LONGEST_COOLDOWN, LONGEST_COOLDOWN]
+    assert refusals.current("uid", 2) == ""
+    assert pause(2) == FIRST_COOLDOWN

@@ -16,7 +16,7 @@ from kubeslurm.engine.limit import Backoff
 from kubeslurm.kube import metrics
 from kubeslurm.kube.errors import ApiError, Terminating, Throttled, Unavailable, error_from
 from kubeslurm.kube.fence import Fence
-from kubeslurm.kube.transport.terminating import Closing
+from kubeslurm.kube.transport.terminating import TerminatingNamespaces
 from kubeslurm.kube.transport.wire import Answer, Line, Request, Wire, WireError
 
 __all__ = ["APPLY", "PATCH_TYPES", "ConfigurationError", "Connection", "Request", "connect"]
@@ -64,7 +64,7 @@ class Connection:
         self._fence = fence
         self._slots = asyncio.Semaphore(writes)
         self._timeout = timeout
-        self._closing = Closing(time.monotonic)
+        self._terminating = TerminatingNamespaces(time.monotonic)
 
     async def read(self, request: Request, *, timeout: float | None = None) -> bytes:
         """An idempotent request, tried again when the server is busy or does not answer."""
@@ -80,13 +80,13 @@ class Connection:
 
     async def write(self, request: Request) -> bytes:
         """A write, sent once and only as leader: whether to repeat it is for the caller's next pass to decide."""
-        self._closing.admit(request)
+        self._terminating.check(request)
         async with self._slots:
             timeout = self._timeout if self._fence is None else self._fence.admit(self._timeout)
             try:
                 return await self._send(request, timeout)
             except Terminating:
-                self._closing.note(request)
+                self._terminating.add(request)
                 raise
 
     async def write_unfenced(self, request: Request, *, timeout: float | None = None) -> bytes:

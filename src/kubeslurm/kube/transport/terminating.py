@@ -1,42 +1,38 @@
-"""Namespaces that are being deleted: the server refuses every new object there, so it is not asked each time."""
+"""Namespaces that are being deleted: the API server refuses every new object there, so it is not asked each time."""
 
 from collections.abc import Callable
 
+from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.kube.errors import TERMINATING_PAUSE, Terminating
 from kubeslurm.kube.transport.wire import Request
 
 
-class Closing:
-    """Remembers for a while which namespaces refused: nothing is created or applied there, known or new.
+class TerminatingNamespaces:
+    """A cool-down per namespace that is being deleted: for its time nothing is created or applied there.
 
-    Whether an applied object is there already is not known here. Patches, statuses and deletions always pass.
+    Applies of objects that exist already are held back as well, since that is not known here. Patches, status writes
+    and deletions always pass.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
-        self._until: dict[str, float] = {}
+        self._cooldown: Cooldown[str] = Cooldown(clock)
 
-    def admit(self, request: Request) -> None:
-        """Raises Terminating in the server's stead."""
-        namespace = _brings_new(request)
-        until = self._until.get(namespace)
-        if until is None:
-            return
-        left = until - self._clock()
-        if left <= 0:
-            del self._until[namespace]
-            return
-        raise Terminating(403, "Forbidden", f"the namespace {namespace} is being deleted", after=left)
+    def check(self, request: Request) -> None:
+        """Raises Terminating, without a request, while the namespace cools down."""
+        namespace = _namespace_of_new_object(request)
+        if remaining := self._cooldown.remaining(namespace):
+            message = f"the namespace {namespace} is being deleted"
+            raise Terminating(403, "Forbidden", message, after=remaining)
 
-    def note(self, request: Request) -> None:
-        """The server has just refused this one."""
-        if namespace := _brings_new(request):
-            self._until[namespace] = self._clock() + TERMINATING_PAUSE
+    def add(self, request: Request) -> None:
+        """The API server has refused this request with Terminating."""
+        if namespace := _namespace_of_new_object(request):
+            self._cooldown.start(namespace, TERMINATING_PAUSE)
 
 
-def _brings_new(request: Request) -> str:
-    """The namespace in which the request may make an object; empty if it cannot."""
+def _namespace_of_new_object(request: Request) -> str:
+    """The namespace in which the request may create an object; empty if it cannot."""
     _, _, rest = request.path.partition("/namespaces/")
     namespace, *below = rest.split("/")
-    makes = len(below) == 1 if request.verb == "create" else len(below) == 2 and request.verb == "apply"
-    return namespace if makes else ""
+    creates = len(below) == 1 if request.verb == "create" else len(below) == 2 and request.verb == "apply"
+    return namespace if creates else ""

@@ -14,6 +14,7 @@ from kubeslurm.build.worker import claims, shared
 from kubeslurm.build.worker import pod as worker
 from kubeslurm.build.worker.revision import Choice
 from kubeslurm.control import fan_out, refusals
+from kubeslurm.control.refusals import Refusals
 from kubeslurm.control.registration import Options
 from kubeslurm.decide.nodeset import sync
 from kubeslurm.decide.nodeset.drain import CORDON
@@ -21,19 +22,20 @@ from kubeslurm.decide.nodeset.facts import Worker
 from kubeslurm.decide.nodeset.placement import Fit
 from kubeslurm.decide.nodeset.plan import Plan, Policy
 from kubeslurm.decide.nodeset.scale import SCALE_IN
+from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists, NotFound
 from kubeslurm.kube.events import Events
 from kubeslurm.reconcile.nodeset.observe import Observer, View
 from kubeslurm.reconcile.nodeset.removal import Outcome, Removal, Request
-from kubeslurm.reconcile.nodeset.rests import Rests
 from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
 from kubeslurm.report import worker_pod as report
 from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.jobs import Ledgers
 from kubeslurm.slurm.rest.models import NodeUpdate
 
+SLOT_COOLDOWN, LONGEST_SLOT_COOLDOWN = 1.0, 900.0  # seconds that a slot stays empty after its worker failed
 LEDGER_PATIENCE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
 
 
@@ -55,13 +57,16 @@ class Pods:
         self._ledgers = Ledgers(clock)
         self._nodes = SlurmNodes(kube, self._ledgers)
         self._removal = Removal(kube, self._ledgers, clock)
-        self._rests = Rests(clock)
-        self._refusals = refusals.Memory(clock)
+        # By the uid of the NodeSet and the name of the Slurm node.
+        self._failed_slots: Cooldown[tuple[str, str]] = Cooldown(clock, base=SLOT_COOLDOWN, limit=LONGEST_SLOT_COOLDOWN)
+        self._refusals = Refusals(clock)
 
     def policy(self, nodeset: NodeSet, view: View) -> Policy:
         """What the decision must know besides the objects."""
         uid = nodeset.metadata.uid
-        self._rests.end(uid, (each.slurm_name for each in view.seen.workers if each.ready))
+        for each in view.seen.workers:
+            if each.ready:
+                self._failed_slots.end((uid, each.slurm_name))
         return Policy(
             tolerations=worker.tolerations(nodeset),
             watched_conditions=self._options.propagated_node_conditions,
@@ -69,13 +74,14 @@ class Pods:
             absences=view.absences,
             pins=_pins(nodeset, view),
             forced=_is_forced(nodeset),
-            resting=self._rests.current(uid),
+            resting=frozenset(slot for owner, slot in self._failed_slots.active() if owner == uid),
         )
 
     def forget(self, nodeset: NodeSet) -> None:
         """Drops what was remembered about a NodeSet that is over."""
-        self._refusals.forget(nodeset.metadata.uid)
-        self._rests.forget(nodeset.metadata.uid)
+        uid = nodeset.metadata.uid
+        self._refusals.forget(uid)
+        self._failed_slots.forget(lambda slot: slot[0] == uid)
 
     async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> tuple[str, ...]:
         """Writes what pods need before they can start, and the history of their template."""
@@ -176,7 +182,7 @@ class Pods:
         )
         for each in wanted:
             if each.finished and each.name in outcome.removed:
-                self._rests.begin(nodeset.metadata.uid, each.slurm_name)
+                self._failed_slots.back_off((nodeset.metadata.uid, each.slurm_name))
         await self._release_claims(nodeset, [each for each in plan.remove if each.name in outcome.removed], plan)
         if outcome.removed:
             self._events.normal(nodeset, "SuccessfulDelete", f"deleted {_words(outcome.removed)}")
@@ -190,7 +196,7 @@ class Pods:
         wanted = [slot for slot in plan.create if slot not in names_taken]
         # A quota may have room for one that it refused to others, so a slot that is newly vacant is asked for at once.
         uid, state = nodeset.metadata.uid, (nodeset.metadata.generation, controller.metadata.generation, *wanted)
-        held = self._refusals.recall(uid, state) if wanted else ""
+        held = self._refusals.current(uid, state) if wanted else ""
         refused = [held] if held else []
 
         async def make(slot: Slot) -> None:
@@ -206,7 +212,7 @@ class Pods:
             self._refusals.forget(uid)
             self._events.normal(nodeset, "SuccessfulCreate", f"created {_words(created)}")
         if refused and not held:
-            self._refusals.note(uid, state, min(refused))
+            self._refusals.add(uid, state, min(refused))
             self._events.warning(nodeset, "FailedCreate", min(refused))
         return (*sorted(refused)[:1], *troubles, *(_taken(slot) for slot in names_taken))
 

@@ -13,7 +13,7 @@ from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.nodeset.act import Pods
 from kubeslurm.reconcile.nodeset.observe import Observer, View
-from kubeslurm.reconcile.nodeset.spacing import Pace
+from kubeslurm.reconcile.nodeset.pass_interval import PassInterval
 from kubeslurm.report import nodeset as report
 from kubeslurm.report.nodeset import Reason, Troubles
 
@@ -28,7 +28,7 @@ class NodeSetReconciler:
         self.kube = context.kube
         self.caches = context.caches
         self.observer = Observer(context.caches, context.clusters)
-        self.pace = Pace()
+        self.interval = PassInterval()
         self.pods = Pods(context.kube, context.events, self.observer, context.options)
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -38,9 +38,9 @@ class NodeSetReconciler:
 
         if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
             return await self.release(nodeset)  # the user keeps the pods
-        if rest := self.pace.wait(key):
-            return Requeue(after=rest, forgives=False)
-        with self.pace.measured(key):
+        if pause := self.interval.remaining(key):
+            return Requeue(after=pause, forgives=False)
+        with self.interval.measured(key):
             view = self.observer.view(nodeset)
         controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))
         if nodeset.deleting and self.is_over(view):

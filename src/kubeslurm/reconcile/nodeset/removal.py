@@ -10,8 +10,8 @@ from kubeslurm.api.kinds import POD
 from kubeslurm.control import fan_out
 from kubeslurm.decide.nodeset.facts import Worker
 from kubeslurm.decide.nodeset.health import ABSENCES
+from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.engine.key import Key
-from kubeslurm.engine.limit import Bucket
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import Conflict
 from kubeslurm.slurm.clusters import SlurmCluster
@@ -54,8 +54,7 @@ class Removal:
     def __init__(self, kube: Kube, ledgers: Ledgers, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
         self._ledgers = ledgers
-        self._clock = clock
-        self._budgets: dict[str, Bucket] = {}
+        self._absent: Cooldown[str] = Cooldown(clock)  # by NodeSet
 
     async def remove(self, request: Request) -> Outcome:
         """Deletes those workers for which the gate opens."""
@@ -128,10 +127,10 @@ class Removal:
             return f"Slurm has forgotten node {name}, which ran jobs when it was last heard of: {FORCE_HINT}"
         if request.amnesia and worker.ever_registered:
             return f"slurmctld has lost most of its nodes, {name} among them: bring its state back, or {FORCE_HINT}"
-        budget = self._budgets.get(request.owner)
-        if budget is None:
-            budget = self._budgets[request.owner] = Bucket(1 / ABSENT_EVERY, 1.0, self._clock)
-        return "" if budget.allow() else "workers that Slurm does not know are removed one after the other"
+        if self._absent.remaining(request.owner):
+            return "workers that Slurm does not know are removed one after the other"
+        self._absent.start(request.owner, ABSENT_EVERY)
+        return ""
 
 
 def _doubt(node: Node, worker: Worker) -> str:

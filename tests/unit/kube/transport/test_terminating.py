@@ -1,9 +1,9 @@
-"""What is still asked of the server in a namespace that is being deleted."""
+"""Requests that are held back in a namespace that is being deleted."""
 
 import pytest
 
 from kubeslurm.kube.errors import TERMINATING_PAUSE, Terminating
-from kubeslurm.kube.transport.terminating import Closing
+from kubeslurm.kube.transport.terminating import TerminatingNamespaces
 from kubeslurm.kube.transport.wire import Request
 from tests.support.clock import HandClock
 
@@ -15,19 +15,19 @@ def request(verb: str, path: str) -> Request:
 CREATE = request("create", "namespaces/going/configmaps")
 
 
-def test_after_one_refusal_nothing_new_is_tried_for_a_while() -> None:
+def test_after_one_refusal_nothing_is_created_or_applied_for_a_while() -> None:
     clock = HandClock()
-    closing = Closing(clock)
-    closing.admit(CREATE)
-    closing.note(CREATE)
+    terminating = TerminatingNamespaces(clock)
+    terminating.check(CREATE)
+    terminating.add(CREATE)
     clock.now += 4
     with pytest.raises(Terminating, match="going") as refusal:
-        closing.admit(CREATE)
+        terminating.check(CREATE)
     assert refusal.value.after == TERMINATING_PAUSE - 4
-    with pytest.raises(Terminating):  # even of an object that may be there
-        closing.admit(request("apply", "namespaces/going/configmaps/a"))
+    with pytest.raises(Terminating):  # even if the object may exist
+        terminating.check(request("apply", "namespaces/going/configmaps/a"))
     clock.now += TERMINATING_PAUSE
-    closing.admit(CREATE)
+    terminating.check(CREATE)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,8 @@ def test_after_one_refusal_nothing_new_is_tried_for_a_while() -> None:
         ("create", "nodes"),
     ],
 )
-def test_everything_else_passes(verb: str, path: str) -> None:
-    closing = Closing(HandClock())
-    closing.note(CREATE)
-    closing.note(request(verb, path) if "other" not in path else CREATE)
-    closing.admit(request(verb, path))
+def test_all_other_requests_pass(verb: str, path: str) -> None:
+    terminating = TerminatingNamespaces(HandClock())
+    terminating.add(CREATE)
+    terminating.add(request(verb, path) if "other" not in path else CREATE)
+    terminating.check(request(verb, path))

@@ -12,8 +12,8 @@ from kubeslurm.slurm.jobs import Ledgers
 from tests.support.world import CLUSTER, SET, World
 
 
-async def test_a_pass_that_rests_forgives_no_failure(world: World) -> None:
-    world.reconciler.pace._next[SET] = world.reconciler.pace._clock() + 100
+async def test_a_pass_that_is_put_off_does_not_reset_the_back_off(world: World) -> None:
+    world.reconciler.interval._cooldown.start(SET, 100)
     found = await world.reconciler.reconcile(SET)
     assert found is not None
     assert not found.forgives

@@ -193,13 +193,13 @@ async def test_a_refused_shared_object_does_not_stop_a_drain(world: World) -> No
     assert "exceeded quota" in world.message("Degraded")
 
 
-async def test_a_failed_pod_that_rests_does_not_leave_its_jobs_hanging(world: World) -> None:
+async def test_a_failed_pod_whose_slot_cools_down_does_not_leave_its_jobs_hanging(world: World) -> None:
     await world.turn(2)
     job = world.slurm.submit("gpu-0")
     tree = copy.deepcopy(pod(world))
     tree["status"]["phase"] = "Failed"
     world.kube.put(POD, tree)
-    world.reconciler.pods._rests.begin(world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0")
+    world.reconciler.pods._failed_slots.back_off((world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0"))
     await world.turn()
     assert world.slurm.requeued == [job]
 
