@@ -5,9 +5,9 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from kubeslurm.api import views
+from kubeslurm.api import names, views
 from kubeslurm.api.meta import Tree
-from kubeslurm.api.resource import GROUP, VERSION, Resource
+from kubeslurm.api.resource import Resource, SlurmResource
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.loginset import LoginSet
@@ -43,12 +43,22 @@ class Kind(msgspec.Struct, Generic[T], frozen=True):
         return self.kind
 
 
-CONTROLLER = Kind(GROUP, VERSION, "controllers", "Controller", Controller)
-NODESET = Kind(GROUP, VERSION, "nodesets", "NodeSet", NodeSet)
-LOGINSET = Kind(GROUP, VERSION, "loginsets", "LoginSet", LoginSet)
-ACCOUNTING = Kind(GROUP, VERSION, "accountings", "Accounting", Accounting)
-RESTAPI = Kind(GROUP, VERSION, "restapis", "RestApi", RestApi)
-TOKEN = Kind(GROUP, VERSION, "tokens", "Token", Token)
+def slinky(plural: str, type_: type[T]) -> Kind[T]:
+    """A kind of Slinky's group; the types are in `api/slinky`."""
+    return Kind(names.GROUP, names.VERSION, plural, type_.__name__, type_)
+
+
+def own(plural: str, type_: type[T]) -> Kind[T]:
+    """A kind of our own group; the types are in `api/own`."""
+    return Kind(names.OWN_GROUP, names.OWN_VERSION, plural, type_.__name__, type_)
+
+
+ACCOUNTING = slinky("accountings", Accounting)
+CONTROLLER = slinky("controllers", Controller)
+LOGINSET = slinky("loginsets", LoginSet)
+NODESET = slinky("nodesets", NodeSet)
+RESTAPI = slinky("restapis", RestApi)
+TOKEN = slinky("tokens", Token)
 
 POD = Kind("", "v1", "pods", "Pod", views.Pod)
 NODE = Kind("", "v1", "nodes", "Node", views.Node, namespaced=False)
@@ -84,12 +94,19 @@ MUTATING_WEBHOOKS = Kind(
     namespaced=False,
 )
 
-SLURM_KINDS: tuple[Kind[Any], ...] = (ACCOUNTING, CONTROLLER, LOGINSET, NODESET, RESTAPI, TOKEN)
-
 ALL: tuple[Kind[Any], ...] = tuple(each for each in list(globals().values()) if isinstance(each, Kind))
-_BY_NAME = {(each.api_version, each.kind): each for each in ALL}
+# Those that we define: each gets a CustomResourceDefinition, a page of documentation and admission checks.
+SLURM_KINDS: tuple[Kind[Any], ...] = tuple(each for each in ALL if issubclass(each.type, SlurmResource))
 
 
-def kind_of(obj: Tree) -> Kind[Any]:
-    """The kind that a tree says it is; raises KeyError for one we do not know."""
-    return _BY_NAME[obj["apiVersion"], obj["kind"]]
+def kind_of(obj: Tree | SlurmResource) -> Kind[Any]:
+    """The kind of a tree, or of an object of a kind that we define; raises KeyError for one we do not know."""
+    if isinstance(obj, SlurmResource):
+        found = [each for each in SLURM_KINDS if each.type is type(obj)]
+        name = type(obj).__name__
+    else:
+        name = f"{obj['apiVersion']} {obj['kind']}"
+        found = [each for each in ALL if f"{each.api_version} {each.kind}" == name]
+    if not found:
+        raise KeyError(name)
+    return found[0]

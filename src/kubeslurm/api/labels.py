@@ -8,6 +8,11 @@ def selector(name: str, instance: str) -> dict[str, str]:
     return {names.LABEL_INSTANCE: instance, names.LABEL_NAME: name}
 
 
+def selector_text(name: str, instance: str) -> str:
+    """The same selector in the form that autoscalers read from a status."""
+    return ",".join(f"{key}={value}" for key, value in sorted(selector(name, instance).items()))
+
+
 def labels(name: str, instance: str, component: str) -> dict[str, str]:
     """What every child of one daemon of one object carries."""
     return {**selector(name, instance), names.LABEL_COMPONENT: component}

@@ -5,60 +5,83 @@ They are the interface of clusters that already exist: changing one orphans obje
 
 from typing import Final
 
+# Slinky's API group, whose kinds, labels and annotations existing clusters have.
 GROUP: Final = "slinky.slurm.net"
-API_VERSION: Final = f"{GROUP}/v1beta1"
+VERSION: Final = "v1beta1"
+API_VERSION: Final = f"{GROUP}/{VERSION}"
+# Our own group, for everything that Slinky does not have.
+OWN_GROUP: Final = "kubeslurm.dev"
+OWN_VERSION: Final = "v1alpha1"
 
-# Labels of children and pods.
+# Labels of child objects.
 LABEL_NAME: Final = "app.kubernetes.io/name"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
 LABEL_CLUSTER: Final = f"{GROUP}/cluster"
+LABEL_REVISION: Final = "controller.kubernetes.io/hash"
+LABEL_TRIAL: Final = f"{OWN_GROUP}/config-trial"
+
+# Labels of workers.
 LABEL_POD_NAME: Final = f"nodeset.{GROUP}/pod-name"
 LABEL_POD_INDEX: Final = f"nodeset.{GROUP}/pod-index"
 LABEL_POD_HOSTNAME: Final = f"nodeset.{GROUP}/pod-hostname"
 LABEL_POD_PROTECT: Final = f"nodeset.{GROUP}/pod-protect"
 LABEL_SCALING_MODE: Final = f"nodeset.{GROUP}/scaling-mode"
-LABEL_REVISION: Final = "controller.kubernetes.io/hash"
-LABEL_TRIAL: Final = "kubeslurm.dev/config-trial"
 
-# Annotations that the reference defines.
-DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+# Values of the name label; they are also the names of containers and ports.
+SLURMCTLD: Final = "slurmctld"
+SLURMD: Final = "slurmd"
+SLURMDBD: Final = "slurmdbd"
+SLURMRESTD: Final = "slurmrestd"
+LOGIN: Final = "login"
+
+# Values of the component label.
+CONTROLLER: Final = "controller"
+RESTAPI: Final = "restapi"
+ACCOUNTING: Final = "accounting"
+WORKER: Final = "worker"
+
+# Annotations of workers.
 POD_CORDON: Final = f"nodeset.{GROUP}/pod-cordon"
+POD_CORDON_BY: Final = f"{OWN_GROUP}/cordoned-by"  # tells a cordon of ours from a user's
 POD_DELETION_COST: Final = f"nodeset.{GROUP}/pod-deletion-cost"
 POD_DEADLINE: Final = f"nodeset.{GROUP}/pod-deadline"
+# When the slurmd container was noticed, in seconds by slurmctld's clock, and which container that is.
+SLURMD_NOTICED: Final = f"{OWN_GROUP}/slurmd-noticed"
+
+# Annotations of Kubernetes nodes, and their taints.
 NODE_CORDON_REASON: Final = f"nodeset.{GROUP}/node-cordon-reason"
 HOSTNAME_OVERRIDE: Final = f"nodeset.{GROUP}/hostname-override"
 TOPOLOGY_SPEC: Final = f"topology.{GROUP}/spec"
 FEATURES_SPEC: Final = f"features.{GROUP}/spec"
+WORKER_TAINT: Final = f"nodeset.{GROUP}/worker"
+# On a node whose Slurm node an admin drained: the taint, and the annotation that says what we did about it.
+SLURM_DRAIN: Final = f"{OWN_GROUP}/slurm-drain"
+SLURM_DRAIN_CONDITION: Final = "SlurmDrain"
+
+# Annotations of pods: hashes of what a daemon reads only when it starts. Another value replaces the pod.
 SLURM_KEY_HASH: Final = f"{GROUP}/slurm-key-hash"
 JWT_KEY_HASH: Final = f"{GROUP}/jwt-key-hash"
 SLURMDBD_CONF_HASH: Final = f"{GROUP}/slurmdbd-conf-hash"
 SSHD_CONF_HASH: Final = f"{GROUP}/sshd-conf-hash"
 SSSD_CONF_HASH: Final = f"{GROUP}/sssd-conf-hash"
 SSH_HOST_KEYS_HASH: Final = f"{GROUP}/ssh-host-keys-hash"
+RESTART_HASH: Final = f"{OWN_GROUP}/restart-hash"  # settings; only pods made by kubeslurm have it
 
-# Annotations, labels and finalizers of our own.
-OUR_GROUP: Final = "kubeslurm.dev"
-# Hash of the checked files; set on a pod it also makes the kubelet refresh the mounts at once.
-CONFIG_LIVE: Final = f"{OUR_GROUP}/config"
-# On the slurmctld pod: hash of the files that slurmctld was seen to run with.
-CONFIG_APPLIED: Final = f"{OUR_GROUP}/config-applied"
-CONFIG_REFRESHED: Final = f"{OUR_GROUP}/config-refreshed"  # on the slurmctld pod: when an edit by hand was undone
-CONFIG_TRIED: Final = f"{OUR_GROUP}/tried"  # on a trial pod: hash of the files it tries
-ADOPTED: Final = f"{OUR_GROUP}/adopted"  # on a workload made by another operator: hash of what we would have made
-RESTART_HASH: Final = f"{OUR_GROUP}/restart-hash"  # the settings Slurm reads only when it starts
-KEY_HASH: Final = f"{OUR_GROUP}/signing-key-hash"  # on a token Secret: which signing key made it
-POD_CORDON_BY: Final = f"{OUR_GROUP}/cordoned-by"  # tells a cordon of ours from a user's
-# On a worker: when its slurmd container was noticed, in seconds by slurmctld's clock, and which container that is.
-SLURMD_NOTICED: Final = f"{OUR_GROUP}/slurmd-noticed"
-FORCE_DELETE: Final = f"{OUR_GROUP}/force-delete"  # "true" on a CR: do not hold the deletion for anything
-FINALIZER: Final = f"{OUR_GROUP}/cleanup"
-WORKER_TAINT: Final = f"nodeset.{GROUP}/worker"
-# On a Kubernetes node whose Slurm node an admin drained: the taint, and the annotation that says what we did about it.
-SLURM_DRAIN: Final = f"{OUR_GROUP}/slurm-drain"
-SLURM_DRAIN_CONDITION: Final = "SlurmDrain"
+# Annotations about slurmctld's configuration; each value is a hash of all files, except where noted.
+CONFIG_DELIVERED: Final = f"{OWN_GROUP}/config"  # on the ConfigMap; on the pod it makes the kubelet refresh the mount
+CONFIG_RUNNING: Final = f"{OWN_GROUP}/config-applied"  # on the pod: what slurmctld was seen to run with
+CONFIG_REFRESHED: Final = f"{OWN_GROUP}/config-refreshed"  # on the pod: when an edit of the ConfigMap was undone
+CONFIG_TRIED: Final = f"{OWN_GROUP}/tried"  # on a trial's objects: what is tried
 
-FEATURE_PREFIX: Final = "k8s/"
+# Annotations and finalizers of other objects.
+DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+ADOPTED: Final = f"{OWN_GROUP}/adopted"  # on another operator's workload: hash of what we would have made
+SIGNING_KEY_HASH: Final = f"{OWN_GROUP}/signing-key-hash"  # on a token's Secret: the key that signed the token
+FORCE_DELETE: Final = f"{OWN_GROUP}/force-delete"  # "true" on a custom resource: delete it without waiting
+FINALIZER: Final = f"{OWN_GROUP}/cleanup"
+
+FEATURE_PREFIX: Final = "k8s/"  # of Slurm features that come from the annotation of a Kubernetes node
 
 DOMAIN: Final = "cluster.local"  # where a cluster calls itself otherwise, short names still work
 SLURM_USER: Final = "slurm"
@@ -71,20 +94,9 @@ SLURMDBD_PORT: Final = 6819
 SLURMRESTD_PORT: Final = 6820
 SSH_PORT: Final = 22
 
-# Container names; they are also the values of the name label and the names of the ports.
-SLURMCTLD: Final = "slurmctld"
-SLURMD: Final = "slurmd"
-SLURMDBD: Final = "slurmdbd"
-SLURMRESTD: Final = "slurmrestd"
-LOGIN: Final = "login"
+# Containers besides the daemons.
 LOGFILE: Final = "logfile"
 INITCONF: Final = "initconf"
-
-# Component label values.
-CONTROLLER: Final = "controller"
-RESTAPI: Final = "restapi"
-ACCOUNTING: Final = "accounting"
-WORKER: Final = "worker"
 
 # Volumes: users' templates refer to them by name.
 VOLUME_ETC: Final = "slurm-etc"
@@ -124,7 +136,7 @@ def controller_pod(name: str, ordinal: int = 0) -> str:
 
 
 def config(controller_name: str) -> str:
-    """The ConfigMap with the checked configuration of a Controller."""
+    """The ConfigMap with the configuration that slurmctld reads."""
     return f"{controller_name}-config"
 
 
@@ -134,7 +146,7 @@ def kept_key(controller_name: str) -> str:
 
 
 def config_trial(controller_name: str, digest: str) -> str:
-    """The ConfigMap and Pod in which a wanted configuration is tried before it becomes live."""
+    """The ConfigMap and the pod that try a configuration before it is delivered."""
     return f"{controller_name}-config-trial-{digest[:10]}"
 
 
@@ -166,6 +178,11 @@ def workers_service(controller_name: str) -> str:
 def workers_pdb(controller_name: str) -> str:
     """The PodDisruptionBudget shared by all busy workers of a Controller."""
     return f"slurm-workers-pdb-{controller_name}"
+
+
+def slurm_node_owner(nodeset_uid: str) -> str:
+    """The field `extra` of a worker's Slurm node: says whose it is from the moment slurmd registers."""
+    return f"nodeset:{nodeset_uid}"
 
 
 def state_dir(cluster_name: str) -> str:

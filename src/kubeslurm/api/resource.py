@@ -1,9 +1,10 @@
-"""What the six kinds have in common."""
+"""What objects have in common, and what a kind that we define says beyond its schema."""
+
+from typing import ClassVar
+
+import msgspec
 
 from kubeslurm.api.meta import ObjectMeta, OwnedMeta, Rule, Wire
-
-GROUP = "slinky.slurm.net"
-VERSION = "v1beta1"
 
 
 class Resource(Wire, frozen=True, kw_only=True):
@@ -29,42 +30,39 @@ class Resource(Wire, frozen=True, kw_only=True):
         return self.metadata.deletionTimestamp is not None
 
 
+class Column(msgspec.Struct, frozen=True):
+    """A column of `kubectl get`; priority 1 shows only with `-o wide`."""
+
+    name: str
+    path: str
+    type: str = "integer"
+    priority: int = 0
+
+
+class Definition(msgspec.Struct, frozen=True):
+    """What the CustomResourceDefinition of a kind says beyond its schema."""
+
+    short_names: tuple[str, ...]
+    columns: tuple[Column, ...]
+    scales: bool = False
+    rules: tuple[Rule, ...] = ()
+
+
 class SlurmResource(Resource, frozen=True, kw_only=True):
-    """An object of one of the six kinds; the class is named like the kind."""
+    """An object of a kind that we define; the class is named like the kind."""
+
+    definition: ClassVar[Definition]
 
     metadata: OwnedMeta
 
 
-def _ref(self: str) -> str:
-    """CEL: the JWT key in force, as one string; a change of the field's name alone is no change."""
-    new, old = f"{self}.jwtKeyRef", f"{self}.jwtHs256KeyRef"
-    return f"(has({new}) ? {new}.name + '/' + {new}.key : has({old}) ? {old}.name + '/' + {old}.key : '')"
+def _ready(part: str) -> str:
+    return f'.status.conditions[?(@.type=="Ready")].{part}'
 
 
-JWT_KEY_IMMUTABLE = Rule(
-    message="jwtKeyRef (or jwtHs256KeyRef) is immutable: put a new key into the same Secret instead",
-    rule=f"{_ref('self')} == {_ref('oldSelf')}",
-    field=".jwtKeyRef",
-)
-EXTERNAL_RULES = (
-    Rule(
-        message="slurmKeyRef must be set when external is false",
-        rule="!self.external ? has(self.slurmKeyRef) : true",
-    ),
-    Rule(
-        message="jwtKeyRef or jwtHs256KeyRef must be set when external is false",
-        rule="!self.external ? has(self.jwtKeyRef) || has(self.jwtHs256KeyRef) : true",
-    ),
-    Rule(
-        message="externalConfig must be set when external is true",
-        rule="self.external ? has(self.externalConfig) : true",
-    ),
-)
-CONTROLLER_IMMUTABLE = Rule(
-    message="controllerRef is immutable: delete the object and create it again to move it to another cluster",
-    rule="self.name == oldSelf.name",
-)
-CONTROLLER_NAMED = Rule(
-    message="controllerRef.name must name a Controller in this namespace",
-    rule="self.name != ''",
-)
+READY = Column("READY", _ready("status"), "string")
+REASON = Column("REASON", _ready("reason"), "string")
+MESSAGE = Column("MESSAGE", _ready("message"), "string", priority=1)
+SLURM = Column("SLURM", ".status.slurmVersion", "string")
+CLUSTER = Column("CLUSTER", ".spec.controllerRef.name", "string", priority=1)
+AGE = Column("AGE", ".metadata.creationTimestamp", "date")

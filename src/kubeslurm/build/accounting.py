@@ -1,4 +1,4 @@
-"""slurmdbd's objects: its configuration, its Service and its StatefulSet."""
+"""slurmdbd: its configuration in a Secret, its Service and its StatefulSet."""
 
 import base64
 from collections.abc import Mapping
@@ -6,20 +6,32 @@ from collections.abc import Mapping
 import msgspec
 
 from kubeslurm.api import labels, names
+from kubeslurm.api.kinds import SECRET, STATEFULSET
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
-from kubeslurm.build.common import digest, parts
-from kubeslurm.build.common.merge import merge_container, merge_metadata, merge_pod_spec, merge_service_spec
+from kubeslurm.build.common import digest
+from kubeslurm.build.common.conf_text import auth_parameters, section
+from kubeslurm.build.common.containers import nonroot, tcp_port, tcp_probe
+from kubeslurm.build.common.merge import merge_container, merge_pod_spec
+from kubeslurm.build.common.metadata import (
+    child_metadata,
+    given,
+    inherited,
+    label_selector,
+    object_tree,
+    workload_metadata,
+)
+from kubeslurm.build.common.services import daemon_service, port_of
+from kubeslurm.build.common.volumes import configmap_file, etc_mount, key_files, memory, projected, secret_file
 from kubeslurm.slurm import conf
 
-KIND = "Accounting"
 CONF = "slurmdbd.conf"
-# A new release of Slurm converts the whole database before it listens; ended halfway it leaves a broken one behind.
+# A new release of Slurm converts the whole database before it listens; stopped in between it leaves a broken one.
 CONVERSION_HOURS = 24
 
 
 class Files(msgspec.Struct, frozen=True):
-    """What slurmdbd reads, with the hashes that make it start anew when one of them changes."""
+    """What slurmdbd reads only when it starts: texts, and hashes of the keys. A change replaces the pod."""
 
     conf: str
     slurm_key: str = ""
@@ -27,22 +39,19 @@ class Files(msgspec.Struct, frozen=True):
     jwks: str = ""
 
 
-def service_port(accounting: Accounting) -> int:
-    """Where the Service listens; the pod always listens on slurmdbd's own port."""
-    return (accounting.spec.service and accounting.spec.service.port) or names.SLURMDBD_PORT
-
-
 def slurmdbd_conf(accounting: Accounting, password: str) -> str:
     """slurmdbd.conf in the order and form that existing clusters have."""
-    required, extra = _required(accounting), accounting.spec.extraConf
+    extra = accounting.spec.extraConf
+    # Comma lists that slurmdbd cannot do without, whatever a user adds to them.
+    required = auth_parameters(jwks=accounting.spec.jwksKeyRef is not None)
     sections = (
-        _section(
+        section(
             "GENERAL",
             f"DbdHost={names.accounting(accounting.name)}-0",
             f"DbdPort={names.SLURMDBD_PORT}",
             f"SlurmUser={names.SLURM_USER}",
         ),
-        _section(
+        section(
             "PLUGINS & PARAMETERS",
             "AuthType=auth/slurm",
             "AuthAltTypes=auth/jwt",
@@ -50,9 +59,9 @@ def slurmdbd_conf(accounting: Accounting, password: str) -> str:
         ),
         _storage(accounting, password),
         # In the foreground the log goes to stderr as well, which is where Kubernetes looks for it.
-        _section("LOGGING", "LogFile=/dev/null"),
-        _section("EXTRA CONFIG", extra.rstrip("\n")) if extra else "",
-        _section("MERGED CONFIG", *conf.merged(extra, required)),
+        section("LOGGING", "LogFile=/dev/null"),
+        section("EXTRA CONFIG", extra.rstrip("\n")) if extra else "",
+        section("MERGED CONFIG", *conf.merged(extra, required)),
     )
     return "".join(sections)
 
@@ -61,7 +70,7 @@ def _storage(accounting: Accounting, password: str) -> str:
     storage = accounting.spec.storageConfig
     if storage is None:
         return ""
-    return _section(
+    return section(
         "STORAGE",
         "StorageType=accounting_storage/mysql",
         f"StorageHost={storage.host}",
@@ -74,58 +83,43 @@ def _storage(accounting: Accounting, password: str) -> str:
 
 def secret(accounting: Accounting, text: str) -> Tree:
     """The configuration with the password in it."""
-    layers = merge_metadata(parts.inherited(accounting.metadata), {"labels": labels.slurmdbd(accounting.name)})
-    return parts.object_tree(
-        "v1",
-        "Secret",
-        parts.metadata(names.accounting(accounting.name), accounting.metadata, KIND, layers),
+    own = {"labels": labels.slurmdbd(accounting.name)}
+    return object_tree(
+        SECRET,
+        child_metadata(accounting, names.accounting(accounting.name), inherited(accounting), own),
         data={CONF: base64.b64encode(text.encode()).decode()},
     )
 
 
 def service(accounting: Accounting) -> Tree:
-    """The one address of slurmdbd."""
-    asked = accounting.spec.service
-    port = parts.service_port(names.SLURMDBD, service_port(accounting), asked.nodePort if asked else 0)
-    layers = merge_metadata(
-        parts.inherited(accounting.metadata),
-        {"labels": asked.labels, "annotations": asked.annotations} if asked else None,
-        {"labels": labels.slurmdbd(accounting.name)},
-    )
-    return parts.object_tree(
-        "v1",
-        "Service",
-        parts.metadata(names.accounting(accounting.name), accounting.metadata, KIND, layers),
-        spec=merge_service_spec(
-            {"type": "ClusterIP", **((asked and asked.spec) or {})},
-            port,
-            labels.selector(names.SLURMDBD, accounting.name),
-        ),
+    """The one address of slurmdbd. The pod always listens on slurmdbd's own port."""
+    spec, own = accounting.spec.service, {"labels": labels.slurmdbd(accounting.name)}
+    return daemon_service(
+        child_metadata(accounting, names.accounting(accounting.name), inherited(accounting), given(spec), own),
+        spec,
+        names.SLURMDBD,
+        port_of(spec, names.SLURMDBD_PORT),
+        labels.selector(names.SLURMDBD, accounting.name),
     )
 
 
 def statefulset(accounting: Accounting, files: Files) -> Tree:
     """The StatefulSet of slurmdbd: never two at a time on one database."""
-    template = accounting.spec.template
-    inherited = parts.inherited(accounting.metadata)
-    user = {"labels": template.labels, "annotations": template.annotations} if template else None
-    ours = {"labels": labels.slurmdbd(accounting.name)}
     name = names.accounting(accounting.name)
-    return parts.object_tree(
-        "apps/v1",
-        "StatefulSet",
-        parts.metadata(name, accounting.metadata, KIND, merge_metadata(inherited, user, ours)),
+    metadata, pod_metadata = workload_metadata(
+        accounting, name, accounting.spec.template, labels.slurmdbd(accounting.name), _annotations(files)
+    )
+    return object_tree(
+        STATEFULSET,
+        metadata,
         spec={
             "replicas": 1,
             "revisionHistoryLimit": 0,
             # Ordered, a pod that cannot start would keep its own correction from being rolled out.
             "podManagementPolicy": "Parallel",
             "serviceName": name,
-            "selector": parts.selected(labels.selector(names.SLURMDBD, accounting.name)),
-            "template": {
-                "metadata": merge_metadata(inherited, user, ours, {"annotations": _annotations(files)}),
-                "spec": pod_spec(accounting),
-            },
+            "selector": label_selector(labels.selector(names.SLURMDBD, accounting.name)),
+            "template": {"metadata": pod_metadata, "spec": pod_spec(accounting)},
         },
     )
 
@@ -135,9 +129,9 @@ def pod_spec(accounting: Accounting) -> Tree:
     spec = accounting.spec
     base: Tree = {
         "automountServiceAccountToken": False,
-        "securityContext": {**parts.nonroot(names.SLURM_UID), "fsGroup": names.SLURM_UID},
+        "securityContext": {**nonroot(names.SLURM_UID), "fsGroup": names.SLURM_UID},
         "containers": [merge_container(_slurmdbd(), spec.slurmdbd or {})],
-        "volumes": [parts.projected(names.VOLUME_ETC, 0o600, _sources(accounting)), parts.memory(names.VOLUME_RUN)],
+        "volumes": [projected(names.VOLUME_ETC, _sources(accounting)), memory(names.VOLUME_RUN)],
     }
     return merge_pod_spec(base, (spec.template and spec.template.spec) or {})
 
@@ -145,15 +139,15 @@ def pod_spec(accounting: Accounting) -> Tree:
 def _slurmdbd() -> Tree:
     return {
         "name": names.SLURMDBD,
-        "ports": [{"name": names.SLURMDBD, "containerPort": names.SLURMDBD_PORT, "protocol": "TCP"}],
-        # It listens once the database answers and is converted. No liveness probe: a database that is away is no
-        # reason to end slurmdbd, and a conversion must never be cut short.
-        "startupProbe": parts.tcp_probe(names.SLURMDBD_PORT, period=1, failures=CONVERSION_HOURS * 3600),
-        "readinessProbe": parts.tcp_probe(names.SLURMDBD_PORT, period=10, failures=3),
+        "ports": [tcp_port(names.SLURMDBD, names.SLURMDBD_PORT)],
+        # It listens once the database answers and is converted. No liveness probe: an unreachable database is no
+        # reason to restart slurmdbd, and a conversion must never be interrupted.
+        "startupProbe": tcp_probe(names.SLURMDBD_PORT, period=1, failures=CONVERSION_HOURS * 3600),
+        "readinessProbe": tcp_probe(names.SLURMDBD_PORT, period=10, failures=3),
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "securityContext": parts.nonroot(names.SLURM_UID),
+        "securityContext": nonroot(names.SLURM_UID),
         "volumeMounts": [
-            {"name": names.VOLUME_ETC, "mountPath": names.ETC_DIR, "readOnly": True},
+            etc_mount(),
             {"name": names.VOLUME_RUN, "mountPath": names.RUN_DIR},
         ],
     }
@@ -161,33 +155,20 @@ def _slurmdbd() -> Tree:
 
 def _sources(accounting: Accounting) -> list[Tree]:
     spec = accounting.spec
-    refs = ((spec.slurmKeyRef, names.SLURM_KEY_FILE), (spec.jwt_ref, names.JWT_KEY_FILE))
-    sources = [parts.secret_file(names.accounting(accounting.name), CONF, CONF)]
-    sources += [parts.secret_file(ref.name, ref.key, file) for ref, file in refs if ref is not None]
+    sources = [
+        secret_file(names.accounting(accounting.name), CONF, CONF),
+        *key_files(spec.slurmKeyRef, spec.jwt_ref),
+    ]
     if jwks := spec.jwksKeyRef:
-        sources.append(parts.configmap_file(jwks.name, jwks.key, names.JWKS_FILE))
+        sources.append(configmap_file(jwks.name, jwks.key, names.JWKS_FILE))
     return sources
 
 
 def _annotations(files: Files) -> Mapping[str, str]:
-    conf_hash = digest.of_values({CONF: files.conf.encode()})
     return {
         names.SLURM_KEY_HASH: files.slurm_key,
         names.JWT_KEY_HASH: files.jwt_key,
-        names.SLURMDBD_CONF_HASH: conf_hash,
+        names.SLURMDBD_CONF_HASH: digest.of_values({CONF: files.conf.encode()}),
         names.RESTART_HASH: digest.of_files({CONF: files.conf, names.JWKS_FILE: files.jwks}),
         names.DEFAULT_CONTAINER: names.SLURMDBD,
     }
-
-
-def _required(accounting: Accounting) -> dict[str, str]:
-    """Comma lists that slurmdbd cannot do without, whatever a user adds to them."""
-    jwks = f",jwks={names.ETC_DIR}/{names.JWKS_FILE}" if accounting.spec.jwksKeyRef else ""
-    return {
-        "AuthAltParameters": f"jwt_key={names.ETC_DIR}/{names.JWT_KEY_FILE}{jwks}",
-        "AuthInfo": "use_client_ids",
-    }
-
-
-def _section(title: str, *lines: str) -> str:
-    return "\n".join(("#", f"### {title} ###", *lines)) + "\n" if lines else ""

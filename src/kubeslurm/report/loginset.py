@@ -5,10 +5,10 @@ from datetime import datetime
 
 import msgspec
 
+from kubeslurm.api import labels, names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Deployment, Pod
-from kubeslurm.build.login import objects as login
 from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
 from kubeslurm.report.daemon_pod import pod_trouble
 
@@ -43,7 +43,7 @@ def status(loginset: LoginSet, seen: Seen) -> Tree:
         "observedGeneration": loginset.metadata.generation,
         "replicas": seen.deployment.status.replicas if seen.deployment else 0,
         "readyReplicas": ready,
-        "selector": login.selector(loginset),
+        "selector": labels.selector_text(names.LOGIN, loginset.name),
         "conditions": conditions(
             loginset.status.conditions, summary, generation=loginset.metadata.generation, now=seen.now
         ),

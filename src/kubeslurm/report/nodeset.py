@@ -57,9 +57,7 @@ def status(nodeset: NodeSet, seen: Seen, plan: Plan, troubles: Troubles, collisi
         "desired": plan.desired,
         "observedGeneration": nodeset.metadata.generation,
         "nodeSetHash": seen.revision,
-        "selector": ",".join(
-            f"{key}={value}" for key, value in sorted(labels.selector(names.SLURMD, nodeset.name).items())
-        ),
+        "selector": labels.selector_text(names.SLURMD, nodeset.name),
     }
     tree |= _slurm_counts(nodeset, seen)
     if collisions is not None:

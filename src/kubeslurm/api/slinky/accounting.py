@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kubeslurm.api.meta import Conditions, Int64, Tree, Wire, defaulted, doc
-from kubeslurm.api.resource import EXTERNAL_RULES, JWT_KEY_IMMUTABLE, SlurmResource
+from kubeslurm.api.resource import AGE, MESSAGE, READY, REASON, SLURM, Definition, SlurmResource
 from kubeslurm.api.slinky.fragments import (
     ATOMIC,
     PORT,
@@ -14,6 +14,7 @@ from kubeslurm.api.slinky.fragments import (
     SecretKeySelector,
     ServiceSpec,
 )
+from kubeslurm.api.slinky.rules import EXTERNAL_RULES, JWT_KEY_IMMUTABLE
 
 
 class StorageConfig(Wire, frozen=True, kw_only=True):
@@ -65,6 +66,11 @@ class AccountingStatus(Wire, frozen=True, kw_only=True):
 
 class Accounting(SlurmResource, frozen=True, kw_only=True):
     """Slurm's accounting: slurmdbd, which keeps jobs, users and limits in a database."""
+
+    definition = Definition(
+        short_names=("slurmdbd",),
+        columns=(READY, REASON, SLURM, MESSAGE, AGE),
+    )
 
     spec: Annotated[AccountingSpec, doc("", rules=(*EXTERNAL_RULES, JWT_KEY_IMMUTABLE))] = AccountingSpec()
     status: Annotated[AccountingStatus, doc("")] = AccountingStatus()

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kubeslurm.api.meta import Conditions, Int32, Int64, Rule, Tree, Wire, defaulted, doc
-from kubeslurm.api.resource import EXTERNAL_RULES, JWT_KEY_IMMUTABLE, SlurmResource
+from kubeslurm.api.resource import AGE, MESSAGE, READY, REASON, SLURM, Column, Definition, SlurmResource
 from kubeslurm.api.slinky.fragments import (
     ATOMIC,
     RAW,
@@ -19,6 +19,7 @@ from kubeslurm.api.slinky.fragments import (
     TypedObjectReference,
     VolumeResources,
 )
+from kubeslurm.api.slinky.rules import EXTERNAL_RULES, JWT_KEY_IMMUTABLE
 
 CLUSTER_NAME_LIMIT = 40
 
@@ -194,8 +195,36 @@ _RULES = (
 )
 
 
+def _name(self: str) -> str:
+    """CEL: the cluster's name, empty when it is made from namespace and name."""
+    return f"(has({self}.spec) && has({self}.spec.clusterName) ? {self}.spec.clusterName : '')"
+
+
+def _spelled_out(plain: str, given: str) -> str:
+    """CEL: whether the second cluster says the name that the first goes by.
+
+    CEL does not see the namespace, so only the end of `<namespace>_<name>` is compared; admission compares the rest.
+    """
+    return f"({_name(plain)} == '' && {_name(given)}.endsWith('_' + self.metadata.name))"
+
+
+_CLUSTER_NAME_IMMUTABLE = Rule(
+    message="clusterName is immutable: state and accounting are filed under it; create a new Controller instead",
+    rule=" || ".join(
+        [f"{_name('self')} == {_name('oldSelf')}", _spelled_out("oldSelf", "self"), _spelled_out("self", "oldSelf")]
+    ),
+    field=".spec.clusterName",
+)
+
+
 class Controller(SlurmResource, frozen=True, kw_only=True):
     """The control plane of one Slurm cluster: slurmctld, its configuration, keys and state."""
+
+    definition = Definition(
+        short_names=("slurmctld",),
+        columns=(READY, REASON, SLURM, Column("NODES", ".status.nodes"), MESSAGE, AGE),
+        rules=(_CLUSTER_NAME_IMMUTABLE,),
+    )
 
     spec: Annotated[ControllerSpec, doc("", rules=_RULES)] = ControllerSpec()
     status: Annotated[ControllerStatus, doc("")] = ControllerStatus()

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kubeslurm.api.meta import Conditions, Int32, Int64, Rule, Tree, Wire, defaulted, doc
-from kubeslurm.api.resource import CONTROLLER_IMMUTABLE, CONTROLLER_NAMED, SlurmResource
+from kubeslurm.api.resource import AGE, CLUSTER, MESSAGE, REASON, Column, Definition, SlurmResource
 from kubeslurm.api.slinky.fragments import (
     ATOMIC,
     RAW,
@@ -13,6 +13,7 @@ from kubeslurm.api.slinky.fragments import (
     SecretKeySelector,
     ServiceSpec,
 )
+from kubeslurm.api.slinky.rules import CONTROLLER_IMMUTABLE, CONTROLLER_NAMED
 
 
 class DeploymentRollingUpdate(Wire, frozen=True, kw_only=True):
@@ -74,6 +75,19 @@ class LoginSetStatus(Wire, frozen=True, kw_only=True):
 
 class LoginSet(SlurmResource, frozen=True, kw_only=True):
     """Login pods of one Slurm cluster: sshd, Slurm's commands and the users of your directory."""
+
+    definition = Definition(
+        short_names=("loginsets", "lss", "sackd"),
+        columns=(
+            Column("REPLICAS", ".status.replicas"),
+            Column("READY", ".status.readyReplicas"),
+            REASON,
+            CLUSTER,
+            MESSAGE,
+            AGE,
+        ),
+        scales=True,
+    )
 
     spec: Annotated[LoginSetSpec, doc("")]
     status: Annotated[LoginSetStatus, doc("")] = LoginSetStatus()

@@ -4,8 +4,9 @@ from typing import Annotated, Literal
 
 from kubeslurm.api.duration import PATTERN
 from kubeslurm.api.meta import Conditions, Int32, Int64, Rule, Tree, Wire, defaulted, doc
-from kubeslurm.api.resource import CONTROLLER_IMMUTABLE, CONTROLLER_NAMED, SlurmResource
+from kubeslurm.api.resource import AGE, CLUSTER, MESSAGE, REASON, Column, Definition, SlurmResource
 from kubeslurm.api.slinky.fragments import ATOMIC, RAW, LocalObjectReference, PodTemplate, SecretKeySelector
+from kubeslurm.api.slinky.rules import CONTROLLER_IMMUTABLE, CONTROLLER_NAMED
 from kubeslurm.api.slinky.strategy import STRATEGY_RULES, UpdateStrategy, UpdateType
 
 HOSTNAME = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*-*$"
@@ -229,6 +230,25 @@ _RULES = (
 
 class NodeSet(SlurmResource, frozen=True, kw_only=True):
     """A set of Slurm workers of one shape; each pod runs slurmd and is one Slurm node."""
+
+    definition = Definition(
+        short_names=("nodesets", "nss", "slurmd"),
+        columns=(
+            Column("DESIRED", ".status.desired"),
+            Column("REPLICAS", ".status.replicas"),
+            Column("UPDATED", ".status.updatedReplicas"),
+            Column("READY", ".status.readyReplicas"),
+            REASON,
+            Column("IDLE", ".status.slurmIdle", priority=1),
+            Column("ALLOCATED", ".status.slurmAllocated", priority=1),
+            Column("DOWN", ".status.slurmDown", priority=1),
+            Column("DRAIN", ".status.slurmDrain", priority=1),
+            CLUSTER,
+            MESSAGE,
+            AGE,
+        ),
+        scales=True,
+    )
 
     spec: Annotated[NodeSetSpec, doc("", rules=_RULES)]
     status: Annotated[NodeSetStatus, doc("")] = NodeSetStatus()

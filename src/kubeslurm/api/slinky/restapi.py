@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from kubeslurm.api.meta import Conditions, Int32, Int64, Tree, Wire, defaulted, doc
-from kubeslurm.api.resource import SlurmResource
+from kubeslurm.api.resource import AGE, CLUSTER, MESSAGE, REASON, SLURM, Column, Definition, SlurmResource
 from kubeslurm.api.slinky.fragments import ATOMIC, RAW, LocalObjectReference, PodTemplate, ServiceSpec
 
 
@@ -31,6 +31,19 @@ class RestApiStatus(Wire, frozen=True, kw_only=True):
 
 class RestApi(SlurmResource, frozen=True, kw_only=True):
     """Slurm's REST API (slurmrestd); the operator itself talks to Slurm through it."""
+
+    definition = Definition(
+        short_names=("slurmrestd",),
+        columns=(
+            Column("REPLICAS", ".status.replicas"),
+            Column("READY", ".status.readyReplicas"),
+            REASON,
+            SLURM,
+            CLUSTER,
+            MESSAGE,
+            AGE,
+        ),
+    )
 
     spec: Annotated[RestApiSpec, doc("")]
     status: Annotated[RestApiStatus, doc("")] = RestApiStatus()

@@ -5,8 +5,9 @@ from typing import Annotated
 
 from kubeslurm.api.duration import PATTERN, parse_duration
 from kubeslurm.api.meta import Conditions, Int64, Rule, Time, Wire, defaulted, doc
-from kubeslurm.api.resource import JWT_KEY_IMMUTABLE, SlurmResource
+from kubeslurm.api.resource import AGE, MESSAGE, READY, REASON, Column, Definition, SlurmResource
 from kubeslurm.api.slinky.fragments import ATOMIC, SecretKeySelector
+from kubeslurm.api.slinky.rules import JWT_KEY_IMMUTABLE
 
 DEFAULT_LIFETIME = timedelta(minutes=15)
 DEFAULT_USER = "nobody"
@@ -78,6 +79,19 @@ class TokenStatus(Wire, frozen=True, kw_only=True):
 
 class Token(SlurmResource, frozen=True, kw_only=True):
     """A JSON Web Token with which one user (or program) may use Slurm, kept in a Secret."""
+
+    definition = Definition(
+        short_names=("tokens", "jwt"),
+        columns=(
+            Column("USER", ".spec.username", "string"),
+            Column("IAT", ".status.issuedAt", "date"),
+            Column("EXPIRES", ".status.expiresAt", "string", priority=1),
+            READY,
+            REASON,
+            MESSAGE,
+            AGE,
+        ),
+    )
 
     spec: Annotated[
         TokenSpec,

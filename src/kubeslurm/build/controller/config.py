@@ -1,4 +1,4 @@
-"""slurm.conf and its companions as text: what a Controller and the objects around it ask for.
+"""slurm.conf and the files beside it, and the ConfigMap that slurmctld mounts them from.
 
 The order and form of the lines is what existing clusters have; a difference would look like a change to all of them.
 """
@@ -7,12 +7,18 @@ from collections.abc import Mapping
 
 import msgspec
 
-from kubeslurm.api import names
+from kubeslurm.api import labels, names
+from kubeslurm.api.kinds import CONFIGMAP
+from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.fragments import LocalObjectReference
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import ConfigMap
+from kubeslurm.build.common.conf_text import auth_parameters, section
+from kubeslurm.build.common.metadata import child_metadata, inherited, object_tree
+from kubeslurm.build.common.services import port_of
+from kubeslurm.build.controller.service import slurmctld_port
 from kubeslurm.slurm import conf
 
 SLURM_CONF = "slurm.conf"
@@ -81,39 +87,29 @@ def external_conf(sources: Sources) -> str:
     controller = sources.controller
     external = controller.spec.externalConfig
     host, port = (external.host, external.port) if external else ("", names.SLURMCTLD_PORT)
-    general = _section(
+    general = section(
         "GENERAL",
         f"ClusterName={controller.cluster_name}",
         f"SlurmUser={names.SLURM_USER}",
         f"SlurmctldHost={host}",
         f"SlurmctldPort={port}",
     )
-    plugins = _section("PLUGINS & PARAMETERS", "AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt")
+    plugins = section("PLUGINS & PARAMETERS", "AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt")
     return general + plugins + _accounting(sources.accounting)
 
 
-def slurmctld_port(controller: Controller) -> int:
-    """slurmctld listens where its Service does: Slurm's clients know only one port for both."""
-    return (controller.spec.service and controller.spec.service.port) or names.SLURMCTLD_PORT
-
-
-def conf_server(controller: Controller) -> str:
-    """Where slurmd and sackd fetch the configuration."""
-    if controller.spec.external and controller.spec.externalConfig:
-        return f"{controller.spec.externalConfig.host}:{controller.spec.externalConfig.port}"
-    meta = controller.metadata
-    return f"{names.host(names.controller(meta.name), meta.namespace)}:{slurmctld_port(controller)}"
-
-
-def _section(title: str, *lines: str) -> str:
-    return "\n".join(("#", f"### {title} ###", *lines)) + "\n" if lines else ""
+def configmap(controller: Controller, files: Mapping[str, str], digest: str) -> Tree:
+    """The configuration that slurmctld reads; only accepted files get in here."""
+    own = {"labels": labels.slurmctld(controller.name), "annotations": {names.CONFIG_DELIVERED: digest}}
+    metadata = child_metadata(controller, names.config(controller.name), inherited(controller), own)
+    return object_tree(CONFIGMAP, metadata, immutable=False, data=dict(files))
 
 
 def _general(sources: Sources) -> str:
     controller = sources.controller
     meta = controller.metadata
     address = names.host(names.controller(meta.name), meta.namespace)
-    return _section(
+    return section(
         "GENERAL",
         f"ClusterName={controller.cluster_name}",
         f"SlurmUser={names.SLURM_USER}",
@@ -128,7 +124,7 @@ def _general(sources: Sources) -> str:
 
 
 def _logging() -> str:
-    return _section(
+    return section(
         "LOGGING",
         f"SlurmctldLogFile={names.SLURMCTLD_LOG}",
         f"SlurmSchedLogFile={names.SLURMCTLD_LOG}",
@@ -138,31 +134,27 @@ def _logging() -> str:
 
 def _required(controller: Controller) -> dict[str, str]:
     """Comma lists that the cluster cannot do without, whatever a user adds to them."""
-    jwks = f",jwks={names.ETC_DIR}/{names.JWKS_FILE}" if controller.spec.jwksKeyRef else ""
-    return {
-        "AuthAltParameters": f"jwt_key={names.ETC_DIR}/{names.JWT_KEY_FILE}{jwks}",
-        "AuthInfo": "use_client_ids",
-        "SlurmctldParameters": "enable_configless,reconfig_on_restart",
-    }
+    auth = auth_parameters(jwks=controller.spec.jwksKeyRef is not None)
+    return auth | {"SlurmctldParameters": "enable_configless,reconfig_on_restart"}
 
 
 def _plugins(controller: Controller) -> str:
     metrics = controller.spec.metrics is not None and controller.spec.metrics.enabled
     lines = ["AuthType=auth/slurm", "CredType=cred/slurm", "AuthAltTypes=auth/jwt"]
     lines += [f"{key}={value}" for key, value in _required(controller).items()]
-    return _section("PLUGINS & PARAMETERS", *lines, *(["MetricsType=metrics/openmetrics"] if metrics else []))
+    return section("PLUGINS & PARAMETERS", *lines, *(["MetricsType=metrics/openmetrics"] if metrics else []))
 
 
 def _accounting(accounting: Accounting | None) -> str:
     if accounting is None:
-        return _section("ACCOUNTING", "AccountingStorageType=accounting_storage/none")
+        return section("ACCOUNTING", "AccountingStorageType=accounting_storage/none")
     spec = accounting.spec
     if spec.external and spec.externalConfig:
         host, port = spec.externalConfig.host, spec.externalConfig.port
     else:
         host = names.accounting(accounting.metadata.name)
-        port = (spec.service and spec.service.port) or names.SLURMDBD_PORT
-    return _section(
+        port = port_of(spec.service, names.SLURMDBD_PORT)
+    return section(
         "ACCOUNTING",
         "AccountingStorageType=accounting_storage/slurmdbd",
         f"AccountingStorageHost={host}",
@@ -180,14 +172,14 @@ def _controller_scripts(sources: Sources) -> str:
     epilogs = _script_names(sources, spec.epilogSlurmctldScriptRefs)
     lines = [f"PrologSlurmctld={names.ETC_DIR}/{file}" for file in prologs]
     lines += [f"EpilogSlurmctld={names.ETC_DIR}/{file}" for file in epilogs]
-    return _section("SLURMCTLD PROLOG & EPILOG", *lines)
+    return section("SLURMCTLD PROLOG & EPILOG", *lines)
 
 
 def _job_scripts(sources: Sources) -> str:
     # Bare names: slurmctld hands these files out to the workers itself.
     lines = [f"Prolog={file}" for file in _script_names(sources, sources.controller.spec.prologScriptRefs)]
     lines += [f"Epilog={file}" for file in _script_names(sources, sources.controller.spec.epilogScriptRefs)]
-    return _section("PROLOG & EPILOG", *lines)
+    return section("PROLOG & EPILOG", *lines)
 
 
 def _nodesets(nodesets: tuple[NodeSet, ...]) -> str:
@@ -198,12 +190,12 @@ def _nodesets(nodesets: tuple[NodeSet, ...]) -> str:
         partition = nodeset.spec.partition
         if partition is not None and partition.enabled:
             lines.append(f"PartitionName={name} Nodes={name} {partition.config}")
-    return _section("NODESET & PARTITION", *lines)
+    return section("NODESET & PARTITION", *lines)
 
 
 def _extra(text: str) -> str:
-    return _section("EXTRA CONFIG", text.rstrip("\n")) if text else ""
+    return section("EXTRA CONFIG", text.rstrip("\n")) if text else ""
 
 
 def _merged(controller: Controller) -> str:
-    return _section("MERGED CONFIG", *conf.merged(controller.spec.extraConf, _required(controller)))
+    return section("MERGED CONFIG", *conf.merged(controller.spec.extraConf, _required(controller)))

@@ -1,25 +1,28 @@
-"""A throw-away slurmctld that tries a configuration before the real one gets to see it.
+"""The trial of a configuration: a temporary slurmctld starts with it before the real one reads it.
 
-It runs in a pod of its own: started next to the live daemon it would kill it through the pid file. It sees what
-slurmctld sees, so mistakes in gres.conf, which only slurmd reads, pass.
+It runs in a pod of its own: started next to the running daemon it would kill it through the pid file. It reads what
+slurmctld reads, so mistakes in gres.conf, which only slurmd reads, are not found.
 """
 
 from collections.abc import Mapping
 
 from kubeslurm.api import labels, names
+from kubeslurm.api.kinds import CONFIGMAP, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.build.common import parts
-from kubeslurm.build.common.merge import merge_metadata
-from kubeslurm.build.controller import config, objects
+from kubeslurm.build import scripts
+from kubeslurm.build.common.metadata import child_metadata, label_selector, object_tree
+from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
+from kubeslurm.build.controller.config import SLURM_CONF
+from kubeslurm.build.controller.statefulset import CONFIG_MODE, pod_spec
 from kubeslurm.slurm import conf
 
 CONTAINER = "trial"
-STATE = "/scratch/state"
-# Seconds until a trial that neither starts nor dies is given up.
+STATE = "/scratch/state"  # the script makes it
+# Seconds until a trial is ended that neither starts nor fails.
 DEADLINE = 60
 PLACEMENT = ("affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "runtimeClassName", "tolerations")
-# Settings that would tie the trial to the live cluster: its database, its files, its address.
+# Settings that would connect the trial with the running cluster: its database, its files, its address.
 REPLACED = (
     "accountingstoragebackuphost",
     "accountingstorageenforce",
@@ -35,27 +38,11 @@ REPLACED = (
     "statesavelocation",
 )
 
-# Prints what slurmctld said and hands it to the kubelet, which shows it in the pod's status.
-SCRIPT = f"""\
-mkdir -p {STATE} /run/slurmctld
-slurmctld -D -c >/scratch/log 2>&1 &
-pid=$!
-while kill -0 "$pid" 2>/dev/null; do
-  if grep -q 'Running as primary' /scratch/log; then
-    kill -9 "$pid"
-    cat /scratch/log
-    exit 0
-  fi
-  sleep 0.05
-done
-cat /scratch/log
-grep -E 'error|fatal' /scratch/log | tail -n 20 | cut -c 1-300 >/dev/termination-log
-exit 1
-"""
+SCRIPT = scripts.read("slurmctld-trial.sh")
 
 
 def trial_conf(text: str, hostname: str) -> str:
-    """slurm.conf for the trial: line numbers stay, so that what slurmctld complains about can be found."""
+    """slurm.conf for the trial. Line numbers stay, so that the lines in slurmctld's errors can be found."""
     replaced = {entry.line for entry in conf.parse(text) if entry.first and entry.first.key in REPLACED}
     lines: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
@@ -72,17 +59,18 @@ def trial_conf(text: str, hostname: str) -> str:
 
 
 def configmap(owner: Controller, files: Mapping[str, str], digest: str) -> Tree:
-    """The files that are on trial."""
+    """The files that are tried."""
     hostname = names.controller_pod(owner.name)
-    data = {**files, config.SLURM_CONF: trial_conf(files[config.SLURM_CONF], hostname)}
-    return parts.object_tree("v1", "ConfigMap", _metadata(owner, digest), immutable=False, data=data)
+    data = {**files, SLURM_CONF: trial_conf(files[SLURM_CONF], hostname)}
+    return object_tree(CONFIGMAP, _metadata(owner, digest), immutable=False, data=data)
 
 
 def pod(owner: Controller, digest: str) -> Tree:
     """The pod that runs the trial, with the image and the placement of the real one."""
-    real = objects.pod_spec(owner)
+    real = pod_spec(owner)
     taken = {field: real[field] for field in PLACEMENT if field in real}
-    sources = [{"configMap": {"name": names.config_trial(owner.name, digest)}}, *objects.key_files(owner)]
+    keys = key_files(owner.spec.slurmKeyRef, owner.spec.jwt_ref)
+    sources = [{"configMap": {"name": names.config_trial(owner.name, digest)}}, *keys]
     spec: Tree = {
         "affinity": _near(owner),
         **taken,
@@ -95,12 +83,12 @@ def pod(owner: Controller, digest: str) -> Tree:
         "securityContext": real["securityContext"],
         "containers": [_container(real)],
         "volumes": [
-            parts.projected(names.VOLUME_ETC, objects.CONFIG_MODE, sources),
-            parts.memory(names.VOLUME_RUN),
-            parts.memory("scratch"),
+            projected(names.VOLUME_ETC, sources, CONFIG_MODE),
+            memory(names.VOLUME_RUN),
+            memory("scratch"),
         ],
     }
-    return parts.object_tree("v1", "Pod", _metadata(owner, digest), spec=spec)
+    return object_tree(POD, _metadata(owner, digest), spec=spec)
 
 
 def _container(real: Tree) -> Tree:
@@ -112,7 +100,7 @@ def _container(real: Tree) -> Tree:
         "command": ["sh", "-c", SCRIPT],
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "volumeMounts": [
-            {"name": names.VOLUME_ETC, "mountPath": names.ETC_DIR, "readOnly": True},
+            etc_mount(),
             {"name": names.VOLUME_RUN, "mountPath": names.RUN_DIR},
             {"name": "scratch", "mountPath": "/scratch"},
         ],
@@ -120,14 +108,14 @@ def _container(real: Tree) -> Tree:
 
 
 def _metadata(owner: Controller, digest: str) -> Tree:
-    layers = merge_metadata({"labels": {names.LABEL_TRIAL: owner.name}, "annotations": {names.CONFIG_TRIED: digest}})
-    return parts.metadata(names.config_trial(owner.name, digest), owner.metadata, objects.KIND, layers)
+    own = {"labels": {names.LABEL_TRIAL: owner.name}, "annotations": {names.CONFIG_TRIED: digest}}
+    return child_metadata(owner, names.config_trial(owner.name, digest), own)
 
 
 def _near(owner: Controller) -> Tree:
-    """Beside the real slurmctld if possible: the image is there already."""
+    """On the node of the real slurmctld if possible: the image is there already."""
     term = {
-        "labelSelector": parts.selected(labels.selector(names.SLURMCTLD, owner.name)),
+        "labelSelector": label_selector(labels.selector(names.SLURMCTLD, owner.name)),
         "topologyKey": "kubernetes.io/hostname",
     }
     preferred = [{"weight": 100, "podAffinityTerm": term}]

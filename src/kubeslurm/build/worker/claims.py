@@ -1,15 +1,16 @@
 """Volume claims of workers, made from the NodeSet's templates."""
 
 from kubeslurm.api import labels, names, slots
+from kubeslurm.api.kinds import PERSISTENT_VOLUME_CLAIM
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slots import Slot
 from kubeslurm.api.views import Pod
-from kubeslurm.build.common import parts
+from kubeslurm.build.common.metadata import object_tree, owner_reference
 
 
 def objects(nodeset: NodeSet, slot: Slot) -> list[Tree]:
-    """The claims of one worker. Deleting them with the NodeSet is what an owner reference is for."""
+    """The claims of one worker. With an owner reference they are deleted with the NodeSet."""
     return [_claim(nodeset, template, slot) for template in nodeset.spec.volumeClaimTemplates or ()]
 
 
@@ -39,5 +40,5 @@ def _claim(nodeset: NodeSet, template: Tree, slot: Slot) -> Tree:
     if given.get("annotations"):
         meta["annotations"] = given["annotations"]
     if nodeset.spec.retention.whenDeleted == "Delete":
-        meta["ownerReferences"] = [parts.owner(nodeset.metadata, "NodeSet")]
-    return parts.object_tree("v1", "PersistentVolumeClaim", meta, spec=template.get("spec") or {})
+        meta["ownerReferences"] = [owner_reference(nodeset)]
+    return object_tree(PERSISTENT_VOLUME_CLAIM, meta, spec=template.get("spec") or {})

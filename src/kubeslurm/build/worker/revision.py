@@ -6,10 +6,12 @@ from typing import Any
 import msgspec
 
 from kubeslurm.api import labels, names
+from kubeslurm.api.kinds import CONTROLLER_REVISION
 from kubeslurm.api.meta import Tree, tree
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import ControllerRevision
-from kubeslurm.build.common import parts, quantity
+from kubeslurm.build.common import quantity
+from kubeslurm.build.common.metadata import VOLATILE_LABELS, child_metadata, object_tree
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _FNV_OFFSET, _FNV_PRIME = 2166136261, 16777619
@@ -85,8 +87,8 @@ def hash_of(content: Tree, collisions: int | None) -> str:
 
 def _object(nodeset: NodeSet, content: Tree, hash_: str, number: int) -> Tree:
     own = labels.worker(nodeset.name, nodeset.spec.controllerRef.name) | {names.LABEL_REVISION: hash_}
-    meta = parts.metadata(name_of(nodeset, hash_), nodeset.metadata, "NodeSet", {"labels": own})
-    return parts.object_tree("apps/v1", "ControllerRevision", meta, data=content, revision=number)
+    metadata = child_metadata(nodeset, name_of(nodeset, hash_), {"labels": own})
+    return object_tree(CONTROLLER_REVISION, metadata, data=content, revision=number)
 
 
 def _expired(nodeset: NodeSet, history: list[ControllerRevision], hash_: str, in_use: Iterable[str]) -> tuple[str, ...]:
@@ -105,7 +107,7 @@ def _meaning(value: Any, field: str = "") -> Any:
             if key != "$patch" and (inner := _meaning(item, key)) not in (None, "", {}, [])
         }
         if field == "labels":
-            return {key: item for key, item in items.items() if key not in parts.VOLATILE_LABELS}
+            return {key: item for key, item in items.items() if key not in VOLATILE_LABELS}
         if field in ("limits", "requests"):
             return {key: _amount(item) for key, item in items.items()}
         return items

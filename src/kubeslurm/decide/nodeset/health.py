@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
+from kubeslurm.api import names
 from kubeslurm.api.slinky.nodeset import NodeSet
-from kubeslurm.build.worker import slurmd_conf
 from kubeslurm.decide.nodeset.drain import foreign_reason, refused
 from kubeslurm.decide.nodeset.facts import EPOCH, PodInfo, Seen, Worker
 from kubeslurm.slurm.rest.models import REASON_PREFIX, Job, Node
@@ -39,12 +39,12 @@ def unnamed(nodeset: NodeSet, nodes: Iterable[Node], *, placed: bool = True) -> 
     Else the NodeSet's feature and a name that it would give must do, and only where nobody answers: it may be a machine
     of somebody else's.
     """
-    mark = slurmd_conf.owner_mark(nodeset.metadata.uid)
+    owner = names.slurm_node_owner(nodeset.metadata.uid)
     ours = re.compile(re.escape(nodeset.hostname_prefix or f"{nodeset.name}-") + "[0-9]+")
 
     def is_ours(node: Node) -> bool:
         silent = node.down and node.not_responding
-        if node.extra == mark:
+        if node.extra == owner:
             return silent or placed
         return silent and nodeset.slurm_name in node.features and ours.fullmatch(node.name) is not None
 

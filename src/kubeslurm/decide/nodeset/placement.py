@@ -3,10 +3,9 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from kubeslurm.api import slots, views
+from kubeslurm.api import slots, tolerations, views
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.nodeset import NodeSet
-from kubeslurm.build.worker import pod as worker
 from kubeslurm.decide.nodeset.drain import tolerates
 from kubeslurm.decide.nodeset.facts import Worker
 from kubeslurm.decide.nodeset.order import by_dispensability
@@ -22,7 +21,7 @@ class Fit:
         affinity = ((spec.get("affinity") or {}).get("nodeAffinity") or {}).get(_REQUIRED) or {}
         self._selector: Mapping[str, str] = spec.get("nodeSelector") or {}
         self._terms: Sequence[Tree] = affinity.get("nodeSelectorTerms") or ()
-        self._tolerations = worker.tolerations(nodeset)
+        self._tolerations = tolerations.of_workers(nodeset)
 
     def may_start(self, host: views.Node) -> bool:
         """Whether a new worker belongs there."""

@@ -10,9 +10,8 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.views import ConfigMap
 from kubeslurm.build.common import digest
-from kubeslurm.build.controller import objects as build
 from kubeslurm.build.controller import trial as build_trial
-from kubeslurm.build.controller.config import SLURM_CONF
+from kubeslurm.build.controller.config import SLURM_CONF, configmap
 from kubeslurm.control import refusals
 from kubeslurm.control.registration import Index
 from kubeslurm.decide.config import stages as decide
@@ -69,14 +68,14 @@ class ConfigGate:
                 refused = await self._start_trial(controller, files, wanted)
             case Verdict.PROMOTE | Verdict.ACCEPTED:
                 before = self.accepted(controller)
-                await self._kube.apply(build.configmap(controller, files, wanted))
+                await self._kube.apply(configmap(controller, files, wanted))
                 if live != wanted:
                     self._tell(controller, wanted, conf.needs_restart(before, files) if before else [])
                 live = wanted
             case Verdict.REFUSED:
                 self._events.warning(controller, "ConfigRefused", check.message)
         if live != wanted and (good := self.accepted(controller)):
-            await self._kube.apply(build.configmap(controller, good, live))
+            await self._kube.apply(configmap(controller, good, live))
         await self._clear_trials(controller, self._kept_trial(controller, check, wanted))
         if refused:
             return Mounted(Check(Verdict.UNTRIED, refused), wanted, live, edited, refusals.PAUSE)
@@ -96,7 +95,7 @@ class ConfigGate:
     def live(self, controller: Controller) -> str:
         """Digest of the configuration that was accepted last; empty while there is none."""
         found = self._mounted(controller)
-        return found.metadata.annotations.get(names.CONFIG_LIVE) or digest.of_files(found.data) if found else ""
+        return found.metadata.annotations.get(names.CONFIG_DELIVERED) or digest.of_files(found.data) if found else ""
 
     def live_conf(self, controller: Controller) -> str:
         """The slurm.conf that was accepted last; empty when it is not known."""

@@ -75,12 +75,12 @@ class Courier:
         step = decide.deliver(live, _facts(pod), controller.status.configHash, progress, reachable=reachable)
         match step:
             case Delivery.TOUCH:
-                await self._annotate(pod, names.CONFIG_LIVE, live)
+                await self._annotate(pod, names.CONFIG_DELIVERED, live)
                 course.touched_at = self._clock()
             case Delivery.RECONFIGURE if slurm is not None:
                 await self._reconfigure(slurm, course)
             case Delivery.RECORD:
-                await self._annotate(pod, names.CONFIG_APPLIED, live)
+                await self._annotate(pod, names.CONFIG_RUNNING, live)
                 self._tell(controller, course, slurm)
                 step = Delivery.DONE
         return Arrival(step, course.trouble, self._again(course, step))
@@ -162,6 +162,6 @@ def _facts(pod: Pod) -> decide.Pod:
     status = pod.container_status(names.SLURMCTLD)
     return decide.Pod(
         started=bool(status and status.state.running and status.started and not pod.deleting),
-        touched=pod.metadata.annotations.get(names.CONFIG_LIVE, ""),
-        applied=pod.metadata.annotations.get(names.CONFIG_APPLIED, ""),
+        touched=pod.metadata.annotations.get(names.CONFIG_DELIVERED, ""),
+        applied=pod.metadata.annotations.get(names.CONFIG_RUNNING, ""),
     )

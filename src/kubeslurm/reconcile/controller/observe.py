@@ -12,7 +12,6 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import Pod, Secret
 from kubeslurm.build.common import digest
 from kubeslurm.build.controller import config
-from kubeslurm.build.controller.objects import Stamps
 from kubeslurm.control import references
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
@@ -24,7 +23,7 @@ class Observed(msgspec.Struct, frozen=True):
     """The facts of one pass; without `sources` the configuration cannot be written, and `missing` says why."""
 
     sources: config.Sources | None
-    stamps: Stamps
+    key_hashes: Mapping[str, str]  # annotation -> hash
     missing: tuple[Finding, ...]
     pod: Pod | None
     nodesets: int
@@ -53,10 +52,10 @@ def observe(caches: Caches, controller: Controller, live: str) -> Observed:
     nodesets = references.nodesets(caches, key)
     return Observed(
         sources=None if missing or controller.deleting else _sources(caches, controller, nodesets, live),
-        stamps=Stamps(
-            slurm_key=digest.of_values(references.data_of(slurm_key)),
-            jwt_key=digest.of_values(references.data_of(jwt_key)),
-        ),
+        key_hashes={
+            names.SLURM_KEY_HASH: digest.of_values(references.data_of(slurm_key)),
+            names.JWT_KEY_HASH: digest.of_values(references.data_of(jwt_key)),
+        },
         missing=missing,
         pod=caches.store(POD).get(Key(controller.namespace, names.controller_pod(controller.name))),
         nodesets=len(nodesets),

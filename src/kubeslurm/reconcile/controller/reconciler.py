@@ -9,8 +9,9 @@ from kubeslurm.api.kinds import CONTROLLER, STATEFULSET
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.views import Pod
 from kubeslurm.build.common.adoption import is_adoption, settled
-from kubeslurm.build.controller import objects as build
 from kubeslurm.build.controller.config import files, referenced
+from kubeslurm.build.controller.service import service
+from kubeslurm.build.controller.statefulset import statefulset
 from kubeslurm.control import references, refusals, status
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.config.stages import Verdict
@@ -95,15 +96,15 @@ class ControllerReconciler:
         await self.monitors.keep(controller)
         if controller.spec.external:
             return
-        await self.kube.apply(build.service(controller))
+        await self.kube.apply(service(controller))
         current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
         accepted = self.gate.accepted(controller)
         # Made only once there is a checked configuration to mount, and a database to register the new cluster in. None
         # may be on trial: a first start with the address of a slurmdbd that is no longer wanted would never end.
         too_early = seen.accounting_awaited or config.check.verdict in (Verdict.TRY, Verdict.TRYING)
         if config.live and accepted and (current is not None or not too_early):
-            stamps = build.Stamps(seen.stamps.slurm_key, seen.stamps.jwt_key, restart_hash(accepted))
-            wanted = settled(build.statefulset(controller, stamps), current)
+            hashes = {**seen.key_hashes, names.RESTART_HASH: restart_hash(accepted)}
+            wanted = settled(statefulset(controller, hashes), current)
             await self.kube.apply(wanted)
             if current is not None and is_adoption(wanted, current):
                 self._tell_adoption(controller)

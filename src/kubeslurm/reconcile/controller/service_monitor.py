@@ -6,7 +6,7 @@ from kubeslurm.api import names
 from kubeslurm.api.kinds import SERVICE_MONITOR
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.build.controller import objects as build
+from kubeslurm.build.controller import service as build
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import NotFound

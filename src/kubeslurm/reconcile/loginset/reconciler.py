@@ -10,8 +10,9 @@ from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Pod, Secret
 from kubeslurm.build.common import digest
-from kubeslurm.build.login import objects as build
 from kubeslurm.build.login import ssh
+from kubeslurm.build.login.deployment import SSSD_CONF, deployment
+from kubeslurm.build.login.service import service
 from kubeslurm.control import references, refusals, status, workloads
 from kubeslurm.control.registration import Context, Index
 from kubeslurm.engine.controller import Requeue, Retry
@@ -88,10 +89,10 @@ class LoginSetReconciler:
     async def _apply(self, loginset: LoginSet, controller: Controller) -> None:
         keys = await self._host_keys(loginset)
         await self.kube.apply(ssh.config(loginset))
-        await self.kube.apply(build.service(loginset))
-        deployment = build.deployment(loginset, controller, self._stamps(loginset, controller, keys), self.domain)
+        await self.kube.apply(service(loginset))
+        desired = deployment(loginset, controller, self._hashes(loginset, controller, keys), self.domain)
         current = self.caches.store(DEPLOYMENT).get(Key(*loginset.key))
-        await workloads.keep(self.kube, self.events, loginset, deployment, current)
+        await workloads.keep(self.kube, self.events, loginset, desired, current)
 
     async def _host_keys(self, loginset: LoginSet) -> Secret:
         """The Secret with the host keys: made once, kept for good, because clients remember them."""
@@ -106,17 +107,18 @@ class LoginSetReconciler:
             raise Retry(f"Secret {key} went as soon as it was made")
         return found
 
-    def _stamps(self, loginset: LoginSet, controller: Controller, keys: Secret) -> build.Stamps:
+    def _hashes(self, loginset: LoginSet, controller: Controller, keys: Secret) -> dict[str, str]:
+        """Annotation -> hash of what login pods read only when they start."""
         users, namespace = loginset.spec.sssdConfRef, loginset.namespace
         slurm_key = references.secret(self.caches, namespace, controller.spec.slurmKeyRef)
         sssd = references.key_bytes(references.secret(self.caches, namespace, users), users) or b""
         files = {name: text.encode() for name, text in ssh.config_files(loginset).items()}
-        return build.Stamps(
-            host_keys=digest.of_values(references.data_of(keys)),
-            sshd=digest.of_values(files),
-            sssd=digest.of_values({build.SSSD_CONF: sssd}),
-            slurm_key=digest.of_values(references.data_of(slurm_key)),
-        )
+        return {
+            names.SSH_HOST_KEYS_HASH: digest.of_values(references.data_of(keys)),
+            names.SSHD_CONF_HASH: digest.of_values(files),
+            names.SSSD_CONF_HASH: digest.of_values({SSSD_CONF: sssd}),
+            names.SLURM_KEY_HASH: digest.of_values(references.data_of(slurm_key)),
+        }
 
     async def _logs(self, pods: tuple[Pod, ...]) -> tuple[str, ...]:
         running = [pod for pod in pods if pod.status.phase == "Running" and not pod.deleting][:ASKED_PODS]

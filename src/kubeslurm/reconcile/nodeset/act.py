@@ -4,13 +4,13 @@ import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from kubeslurm.api import labels, names, slots
+from kubeslurm.api import labels, names, slots, tolerations
 from kubeslurm.api.kinds import CONTROLLER_REVISION, PERSISTENT_VOLUME_CLAIM, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slots import Slot
-from kubeslurm.build.worker import claims, shared
+from kubeslurm.build.worker import claims, shared, ssh
 from kubeslurm.build.worker import pod as worker
 from kubeslurm.build.worker.revision import Choice
 from kubeslurm.control import fan_out, refusals
@@ -68,7 +68,7 @@ class Pods:
             if each.ready:
                 self._failed_slots.end((uid, each.slurm_name))
         return Policy(
-            tolerations=worker.tolerations(nodeset),
+            tolerations=tolerations.of_workers(nodeset),
             watched_conditions=self._options.propagated_node_conditions,
             mirrored=self._options.slurm_drain_on_node == CORDON,
             absences=view.absences,
@@ -86,7 +86,7 @@ class Pods:
     async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], view: View) -> tuple[str, ...]:
         """Writes what pods need before they can start, and the history of their template."""
         wanted = shared.objects(tuple(siblings) or (nodeset,), nodeset.spec.controllerRef.name)
-        ssh_config = shared.ssh_config(nodeset)
+        ssh_config = ssh.config(nodeset)
 
         async def apply(tree: Tree) -> None:
             await self._kube.apply(tree)
@@ -220,7 +220,7 @@ class Pods:
         """Makes one worker; returns its name unless it was there already."""
         for claim in claims.objects(nodeset, slot):
             await self._ensure(claim)
-        tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.stamps, self._options.cluster_domain)
+        tree = worker.pod(controller, nodeset, slot, view.revision.hash, view.hashes, self._options.cluster_domain)
         try:
             made = await self._kube.create(tree)
         except AlreadyExists:

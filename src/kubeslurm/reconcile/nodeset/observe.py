@@ -1,16 +1,15 @@
 """Joins what Kubernetes and Slurm say about the workers of a NodeSet."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 
 import msgspec
 
-from kubeslurm.api import slots, views
+from kubeslurm.api import names, slots, views
 from kubeslurm.api.kinds import CONTROLLER_REVISION, NODE, POD, SECRET
 from kubeslurm.api.slinky.nodeset import NodeSet
-from kubeslurm.build.worker import revision, slurmd_conf
-from kubeslurm.build.worker.pod import Stamps
+from kubeslurm.build.worker import revision
 from kubeslurm.control import worker_pods
 from kubeslurm.decide.nodeset import health
 from kubeslurm.decide.nodeset.facts import EPOCH, PodInfo, Seen, Worker
@@ -34,7 +33,7 @@ class View(msgspec.Struct, frozen=True):
     failure: str  # why Slurm cannot be asked; empty when it can
     absences: dict[str, int]
     revision: revision.Choice
-    stamps: Stamps
+    hashes: Mapping[str, str]  # annotation -> hash of what workers read only when they start
     moment: int = 0  # how many changes had been heard of
 
 
@@ -72,7 +71,7 @@ class Observer:
             )
             for pod in pods
         )
-        today = startup_files.of(self._caches, nodeset)
+        hashes = startup_files.hashes(self._caches, nodeset)
         choice = revision.choose(nodeset, self._revisions(nodeset), {worker.revision for worker in workers})
         seen = Seen(
             workers=workers,
@@ -83,9 +82,9 @@ class Observer:
             hosts=tuple(hosts) if _needs_hosts(nodeset) else (),
             amnesia=self._amnesia(nodeset, workers, slurm) if slurm and known else False,
             shared=self._shared(nodeset, workers),
-            stale=frozenset(worker.name for worker in workers if is_stale(nodeset, worker, today)),
+            stale=frozenset(worker.name for worker in workers if is_stale(nodeset, worker, hashes)),
         )
-        return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, today, moment)
+        return View(seen, slurm, _failure(slurm), self._absences(workers, slurm), choice, hashes, moment)
 
     def is_current(self, view: View) -> bool:
         """Whether nothing has changed since, by us or anybody else, and Slurm's answers have not become too old."""
@@ -164,7 +163,7 @@ class Observer:
             known = Key(nodeset.namespace, info.podName) in pods and info.podName not in ended
             if not known and health.is_of(nodeset, info, node):
                 found.append(node)
-        traits = (nodeset.slurm_name, slurmd_conf.owner_mark(nodeset.metadata.uid))
+        traits = (nodeset.slurm_name, names.slurm_node_owner(nodeset.metadata.uid))
         candidates = {node.name: node for trait in traits for node in nodes.by(BY_TRAIT, trait)}
         placed = all(worker.slurm_name for worker in workers)
         unnamed = health.unnamed(nodeset, candidates.values(), placed=placed)

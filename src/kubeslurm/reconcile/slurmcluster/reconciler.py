@@ -7,7 +7,7 @@ from kubeslurm.api.kinds import CONTROLLER, SECRET
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Pod
-from kubeslurm.build.controller import objects as build
+from kubeslurm.build.controller.secret import kept_key
 from kubeslurm.build.restapi import service_port
 from kubeslurm.control import references
 from kubeslurm.control.registration import Context
@@ -42,7 +42,7 @@ class SlurmClusterReconciler:
             self._keys[key] = jwt_key
             self.clusters.update(key, self._servers(restapis), jwt_key)
         if given is not None and nodesets and not controller.deleting:
-            await self.kube.apply(build.kept_key(controller, given))
+            await self.kube.apply(kept_key(controller, given))
         return None
 
     def _servers(self, restapis: Iterable[RestApi]) -> list[str]:

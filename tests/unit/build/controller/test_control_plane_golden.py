@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
@@ -12,13 +13,19 @@ from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import ConfigMap
 from kubeslurm.build import restapi
 from kubeslurm.build.common import digest
-from kubeslurm.build.controller import config, objects, trial
+from kubeslurm.build.controller import config, trial
+from kubeslurm.build.controller.service import service, service_monitor
+from kubeslurm.build.controller.statefulset import statefulset
 from kubeslurm.slurm import conf
 from tests.support.golden import compare, readable
 from tests.support.manifests import Manifests
 
 CASES = Path(__file__).parents[3] / "golden" / "control-plane"
-STAMPS = objects.Stamps(slurm_key="slurm-key-hash", jwt_key="jwt-key-hash", restart="restart-hash")
+HASHES = {
+    names.SLURM_KEY_HASH: "slurm-key-hash",
+    names.JWT_KEY_HASH: "jwt-key-hash",
+    names.RESTART_HASH: "restart-hash",
+}
 
 
 @pytest.fixture(params=sorted(path.name for path in CASES.iterdir()))
@@ -31,9 +38,9 @@ def test_objects_are_as_agreed(case: Path) -> None:
     owner = given.one(Controller)
     rest = given.one(RestApi)
     files = config.files(sources(given))
-    trees: list[Tree | None] = [objects.configmap(owner, files, digest.of_files(files))]
+    trees: list[Tree | None] = [config.configmap(owner, files, digest.of_files(files))]
     if not owner.spec.external:
-        trees += [objects.service(owner), objects.statefulset(owner, STAMPS), objects.service_monitor(owner)]
+        trees += [service(owner), statefulset(owner, HASHES), service_monitor(owner)]
         trees += [trial.configmap(owner, files, "0123456789abcdef"), trial.pod(owner, "0123456789abcdef")]
     trees += [restapi.service(rest), restapi.deployment(rest, owner, "settings-hash")]
     compare(case / "objects.yaml", readable(trees))

@@ -5,15 +5,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeslurm.api import names, slots
+from kubeslurm.api import names, slots, tolerations
 from kubeslurm.api.slinky.fragments import ExternalConfig, SecretKeySelector, TemplateMeta
 from kubeslurm.api.slinky.nodeset import NodeSet, Ssh, WorkerTemplate
 from kubeslurm.api.slots import Slot
 from kubeslurm.api.views import ControllerRevision
 from kubeslurm.build.common import quantity
+from kubeslurm.build.controller.service import conf_server
 from kubeslurm.build.worker import pod as worker
-from kubeslurm.build.worker import revision, slurmd_conf
-from kubeslurm.build.worker.pod import Stamps
+from kubeslurm.build.worker import revision
+from kubeslurm.build.worker.slurmd_arguments import conf_argument
 from tests.support.workers import controller, nodeset
 
 CONF = {
@@ -30,7 +31,7 @@ CONF = {
 
 @pytest.mark.parametrize(("extra", "argument"), CONF.values(), ids=CONF)
 def test_what_slurmd_registers_with(extra: str, argument: str) -> None:
-    assert slurmd_conf.conf_argument("gpu", extra) == argument
+    assert conf_argument("gpu", extra) == argument
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ def template(**spec: Any) -> WorkerTemplate:
 
 def test_a_kubelet_that_is_away_does_not_get_workers_evicted() -> None:
     forever = {
-        (each["key"], each["effect"]) for each in worker.tolerations(nodeset()) if "tolerationSeconds" not in each
+        (each["key"], each["effect"]) for each in tolerations.of_workers(nodeset()) if "tolerationSeconds" not in each
     }
     assert ("node.kubernetes.io/unreachable", "NoExecute") in forever
     assert ("node.kubernetes.io/not-ready", "NoExecute") in forever
@@ -69,12 +70,12 @@ def test_a_kubelet_that_is_away_does_not_get_workers_evicted() -> None:
 
 def test_a_users_own_toleration_of_the_same_taint_wins() -> None:
     own = {"key": "node.kubernetes.io/unreachable", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 9}
-    found = worker.tolerations(nodeset(template=template(tolerations=[own])))
+    found = tolerations.of_workers(nodeset(template=template(tolerations=[own])))
     assert [each for each in found if each["key"] == "node.kubernetes.io/unreachable"] == [own]
 
 
 def slurmd_of(given: NodeSet) -> dict[str, Any]:
-    pod = worker.pod(controller(), given, slots.for_ordinal(given, 0), "hash", Stamps(), "cluster.local")
+    pod = worker.pod(controller(), given, slots.for_ordinal(given, 0), "hash", {}, "cluster.local")
     found: dict[str, Any] = pod["spec"]["containers"][0]
     return found
 
@@ -100,12 +101,12 @@ def test_the_limits_of_the_container_win_over_those_of_the_pod() -> None:
 
 def test_workers_of_an_external_controller_fetch_their_configuration_there() -> None:
     external = controller(external=True, externalConfig=ExternalConfig(host="ctl.example.org", port=7000))
-    assert worker.conf_server(external) == "ctl.example.org:7000"
+    assert conf_server(external) == "ctl.example.org:7000"
 
 
 def test_a_pod_outlives_a_foreground_deletion_of_its_nodeset() -> None:
     given = nodeset()
-    pod = worker.pod(controller(), given, slots.for_ordinal(given, 0), "hash", Stamps(), "cluster.local")
+    pod = worker.pod(controller(), given, slots.for_ordinal(given, 0), "hash", {}, "cluster.local")
     assert [owner["kind"] for owner in pod["metadata"]["ownerReferences"]] == ["NodeSet", "Controller"]
 
 

@@ -1,4 +1,4 @@
-"""What slurmd is told about its node on the command line."""
+"""slurmd's command line: where its configuration comes from, and what its node registers with."""
 
 FEATURES = "Features"
 _FEATURE_KEYS = frozenset({"Feature", FEATURES})
@@ -7,8 +7,7 @@ _FEATURE_KEYS = frozenset({"Feature", FEATURES})
 def pairs(extra_conf: str) -> dict[str, list[str]]:
     """The `Key=Value` tokens of an extraConf, values split at commas; a key given twice keeps all its values.
 
-    Keys become title case, as existing workers have them. A token without `=` cannot mean anything to slurmd and is
-    left out here; admission refuses it.
+    Keys become title case, as existing workers have them. A token without `=` is left out; admission refuses it.
     """
     found: dict[str, list[str]] = {}
     for token in extra_conf.split():
@@ -30,24 +29,3 @@ def conf_argument(slurm_nodeset: str, extra_conf: str) -> str:
 def arguments(conf_server: str, slurm_nodeset: str, extra_conf: str) -> list[str]:
     """Arguments of slurmd: a dynamic node that gets its configuration from slurmctld."""
     return ["-Z", "--conf-server", conf_server, "--conf", conf_argument(slurm_nodeset, extra_conf)]
-
-
-def owner_mark(nodeset_uid: str) -> str:
-    """What the record of a node says about its owner in the field `extra`, from the moment slurmd registers."""
-    return f"nodeset:{nodeset_uid}"
-
-
-def sshd_config(extra: str) -> str:
-    """The sshd_config of a worker with ssh; byte for byte what existing workers have, since its hash is on the pod."""
-    lines = (
-        "#",
-        "### GENERAL ###",
-        "Include /etc/ssh/sshd_config.d/*.conf",
-        "UsePAM yes",
-        "Subsystem sftp internal-sftp",
-        "AuthenticationMethods publickey password",
-        "#",
-        "### EXTRA CONFIG ###",
-        extra,
-    )
-    return "\n".join(lines) + "\n"
