@@ -43,14 +43,14 @@ def node_conf(words: list[str]) -> str:
 
 
 def shell_scripts() -> list[Path]:
-    """Those of all images, by their first line or, for parts that others read in, by their name."""
-    files = [path for path in SCRIPTS.parent.rglob("*") if path.is_file()]
+    """Those of all images and those that run in pods, by their first line or, if other scripts read them, by name."""
+    files = [path for folder in ("images", "src") for path in (SOURCES / folder).rglob("*") if path.is_file()]
     return [path for path in files if path.suffix == ".sh" or SHEBANG.match(path.read_bytes())]
 
 
-def test_scripts_of_all_images_pass_shellcheck() -> None:
+def test_all_shell_scripts_pass_shellcheck() -> None:
     found = shell_scripts()
-    assert {path.parent.name for path in found} >= {"base", "slurm", "mariadb", "openldap"}
+    assert {path.parent.name for path in found} >= {"base", "slurm", "mariadb", "openldap", "scripts"}
     # SC2016: what another shell or program is to expand is in single quotes on purpose.
     options = ("--external-sources", "--source-path=SCRIPTDIR", "--exclude=SC2016")
     subprocess.run(["shellcheck", *options, *map(str, found)], check=True, timeout=WITHIN)
