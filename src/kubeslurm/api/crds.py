@@ -24,7 +24,7 @@ def crd(kind: Kind[Any]) -> Tree:
         "kind": "CustomResourceDefinition",
         "metadata": {
             "name": f"{kind.plural}.{kind.group}",
-            # Without the CRDs every cluster goes: an uninstalled chart must not take running jobs with it.
+            # Without the CRDs every cluster is deleted: uninstalling the chart must not end running jobs.
             "annotations": {"helm.sh/resource-policy": "keep"},
         },
         "spec": {

@@ -1,4 +1,4 @@
-"""The kinds we speak of: where the API server serves each, and the view it is decoded into."""
+"""The kinds that we use: where the API server serves each, and the type it is decoded into."""
 
 import builtins
 from typing import Any, Generic, TypeVar

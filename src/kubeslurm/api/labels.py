@@ -1,4 +1,4 @@
-"""Labels of child objects, and the subset that selects their pods for good."""
+"""Labels of child objects, and the subset that selects their pods."""
 
 from kubeslurm.api import names
 

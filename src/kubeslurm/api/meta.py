@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 Tree: TypeAlias = dict[str, Any]
-"""A JSON object kept exactly as it came: user templates and everything we build."""
+"""A JSON object kept as it is: user templates and everything we build."""
 
 Quantity: TypeAlias = str | int
 
@@ -22,7 +22,7 @@ class Rule(msgspec.Struct, frozen=True):
 
     message: str
     rule: str
-    field: str = ""  # the field below that is to blame, such as .clusterName
+    field: str = ""  # the field below that is wrong, such as .clusterName
 
 
 def tree_of_rules(rules: Iterable[Rule]) -> list[Tree]:

@@ -191,10 +191,10 @@ def state_dir(cluster_name: str) -> str:
 
 
 def host(service: str, namespace: str) -> str:
-    """The short DNS name of a Service, good from any pod."""
+    """The short DNS name of a Service, which every pod can resolve."""
     return f"{service}.{namespace}"
 
 
 def full_host(service: str, namespace: str, domain: str = DOMAIN) -> str:
-    """The full DNS name of a Service, good without search domains."""
+    """The full DNS name of a Service, which needs no search domains."""
     return f"{service}.{namespace}.svc.{domain}"

@@ -1,4 +1,4 @@
-"""The lean view of a pod: only what the operator reads, as there are ten thousand of them."""
+"""The lean view of a pod: only what the operator reads, because there may be ten thousand."""
 
 from datetime import datetime
 
@@ -13,7 +13,7 @@ class ClaimSource(Wire, frozen=True, kw_only=True):
 
 
 class Volume(Wire, frozen=True, kw_only=True):
-    """A pod's volume; only claims matter to us."""
+    """A pod's volume; only claims are read."""
 
     name: str = ""
     persistentVolumeClaim: ClaimSource | None = None
@@ -52,7 +52,7 @@ class Affinity(Wire, frozen=True, kw_only=True):
 
 
 class PodSpec(Wire, frozen=True, kw_only=True):
-    """What a pod was asked to be."""
+    """The desired state of a pod."""
 
     nodeName: str = ""
     hostname: str = ""
@@ -83,7 +83,7 @@ class Terminated(Wire, frozen=True, kw_only=True):
 
 
 class ContainerState(Wire, frozen=True, kw_only=True):
-    """Exactly one of three."""
+    """Exactly one of the three is set."""
 
     running: Running | None = None
     waiting: Waiting | None = None
@@ -91,7 +91,7 @@ class ContainerState(Wire, frozen=True, kw_only=True):
 
 
 class ContainerStatus(Wire, frozen=True, kw_only=True):
-    """How a container fares."""
+    """The state of a container."""
 
     name: str = ""
     ready: bool = False
@@ -118,7 +118,7 @@ class ContainerStatus(Wire, frozen=True, kw_only=True):
 
 
 class PodStatus(Wire, frozen=True, kw_only=True):
-    """How a pod fares."""
+    """The state of a pod."""
 
     phase: str = ""
     podIP: str = ""

@@ -27,11 +27,11 @@ def schema_of(resource: type[Resource]) -> Tree:
 
 
 def _structural(field: Tree, components: dict[str, Tree]) -> Tree:
-    """One field's schema with references put in place and only the words that Kubernetes knows."""
-    said = {key: value for key, value in field.items() if key not in ("$ref", "anyOf")}
-    if not said.get("description"):
-        said.pop("description", None)
-    node = _meaning(field, components) | said
+    """One field's schema with references resolved and only the keywords that Kubernetes knows."""
+    given = {key: value for key, value in field.items() if key not in ("$ref", "anyOf")}
+    if not given.get("description"):
+        given.pop("description", None)
+    node = _resolved(field, components) | given
 
     if not node.pop("x-defaulted", False):
         node.pop("default", None)
@@ -45,8 +45,8 @@ def _structural(field: Tree, components: dict[str, Tree]) -> Tree:
     return node
 
 
-def _meaning(field: Tree, components: dict[str, Tree]) -> Tree:
-    """What a reference or a union stands for; a type given by hand wins over both."""
+def _resolved(field: Tree, components: dict[str, Tree]) -> Tree:
+    """The schema behind a reference or a union; a type given explicitly wins over both."""
     if "$ref" in field:
         return _struct(components[field["$ref"].rsplit("/", 1)[1]], components)
     choices = [choice for choice in field.get("anyOf", ()) if choice.get("type") != "null"]

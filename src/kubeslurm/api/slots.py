@@ -1,4 +1,4 @@
-"""Who a worker is: its place in the NodeSet, and the names that follow from it."""
+"""A worker's place in its NodeSet, and the names that follow from it."""
 
 import msgspec
 
@@ -36,7 +36,7 @@ def daemon_hostname(host: views.Node) -> str:
 
 
 def pod_name(nodeset: NodeSet, slot: Slot) -> str:
-    """The pod's name; empty in DaemonSet mode, where the API server makes one up."""
+    """The pod's name; empty in DaemonSet mode, where the API server generates one."""
     return "" if slot.ordinal is None else f"{nodeset.name}-{ordinal_text(nodeset, slot.ordinal)}"
 
 

@@ -1,7 +1,7 @@
 """Lean views of Kubernetes' own kinds: only what the operator reads.
 
-Pods and Nodes come by the ten thousand, so their views are small; the few objects we write keep their spec whole, so
-that a foreign edit can be seen.
+There may be ten thousand pods and nodes, so their views are small; the few objects that we write keep their whole spec,
+so that an edit by somebody else is noticed.
 """
 
 from datetime import datetime
@@ -58,14 +58,14 @@ class Taint(Wire, frozen=True, kw_only=True):
 
 
 class NodeSpec(Wire, frozen=True, kw_only=True):
-    """What a node was told."""
+    """The desired state of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
 
 
 class NodeStatus(Wire, frozen=True, kw_only=True):
-    """What a node reports."""
+    """The state that a node reports."""
 
     conditions: tuple[Condition, ...] = ()
 
@@ -82,7 +82,7 @@ class Node(Resource, frozen=True, kw_only=True):
 
 
 class Child(Resource, frozen=True, kw_only=True):
-    """An object we write ourselves: few enough to be kept whole."""
+    """An object that we write ourselves; there are few, so they are kept whole."""
 
     metadata: OwnedMeta
 
@@ -111,7 +111,7 @@ class Secret(Child, frozen=True, kw_only=True):
 
 
 class DeploymentStatus(Wire, frozen=True, kw_only=True):
-    """How a Deployment fares."""
+    """The state of a Deployment."""
 
     replicas: int = 0
     readyReplicas: int = 0
@@ -158,11 +158,11 @@ class Lease(Resource, frozen=True, kw_only=True):
 
 
 class ControllerRevision(Resource, frozen=True, kw_only=True):
-    """A kept revision of a NodeSet's template."""
+    """A revision of a NodeSet's template."""
 
     data: Any = None
     revision: int = 0
 
 
 class Other(Resource, frozen=True, kw_only=True):
-    """A kind of which we read the metadata only."""
+    """An object of which only the metadata is read."""

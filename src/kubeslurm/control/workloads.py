@@ -4,7 +4,7 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import Deployment, StatefulSet
-from kubeslurm.build.common.adoption import is_adoption, settled
+from kubeslurm.build.common.adoption import adapted, is_adoption
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
 
@@ -23,7 +23,7 @@ async def keep(
     kube: Kube, events: Events, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
 ) -> None:
     """Applies the workload; whoever owns it says what becomes of its pods."""
-    wanted = settled(desired, live)
+    wanted = adapted(desired, live)
     await kube.apply(wanted)
     if live is None:
         return

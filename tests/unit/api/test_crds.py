@@ -12,7 +12,7 @@ from kubeslurm.api.meta import Tree
 
 CHART = Path(__file__).parents[3] / "charts" / "slurm-operator-crds" / "templates"
 
-WORDS = {
+KEYWORDS = {
     "additionalProperties",
     "anyOf",
     "default",
@@ -85,7 +85,7 @@ def test_every_field_is_described(crd: Tree) -> None:
 @each_crd
 def test_schemas_are_structural(crd: Tree) -> None:
     for path, node in nodes(schema_of(crd)):
-        assert not node.keys() - WORDS, path
+        assert not node.keys() - KEYWORDS, path
         assert "type" in node or "x-kubernetes-int-or-string" in node, path
 
 

@@ -29,7 +29,7 @@ def test_a_tree_says_its_kind() -> None:
     assert kind_of({"apiVersion": "v1", "kind": "Pod"}) is POD
 
 
-def test_an_unknown_kind_is_told_as_such() -> None:
+def test_an_unknown_kind_is_an_error() -> None:
     with pytest.raises(KeyError):
         kind_of({"apiVersion": "example.com/v1", "kind": "Pod"})
 

@@ -5,7 +5,7 @@ from kubeslurm.api.slinky.nodeset import WorkerTemplate
 from tests.support.workers import nodeset
 
 
-def test_a_kubelet_that_is_away_does_not_get_workers_evicted() -> None:
+def test_workers_are_not_evicted_from_an_unreachable_node() -> None:
     forever = {
         (each["key"], each["effect"]) for each in tolerations.of_workers(nodeset()) if "tolerationSeconds" not in each
     }

@@ -16,7 +16,7 @@ def pod(**parts: Any) -> Pod:
     return msgspec.json.decode(msgspec.json.encode({"metadata": METADATA} | parts), type=Pod)
 
 
-def test_a_whole_pod_is_cut_to_what_matters() -> None:
+def test_of_a_whole_pod_only_some_fields_are_kept() -> None:
     seen = pod(
         spec={
             "nodeName": "n1",
@@ -61,7 +61,7 @@ def pinned(*tests: Tree) -> Tree:
         ({"affinity": {"podAntiAffinity": {}}}, ""),
     ],
 )
-def test_a_pending_pod_tells_the_node_it_is_bound_for(spec: Tree, node: str) -> None:
+def test_a_pending_pod_names_the_node_it_must_run_on(spec: Tree, node: str) -> None:
     assert pod(spec=spec).target_node == node
 
 
@@ -115,5 +115,5 @@ def test_pods_do_not_carry_their_managed_fields() -> None:
     assert not hasattr(pod(metadata=METADATA | {"managedFields": [{}]}).metadata, "managedFields")
 
 
-def test_views_are_of_no_concern_to_the_garbage_collector() -> None:
+def test_views_are_not_tracked_by_the_garbage_collector() -> None:
     assert all(kind.type.__struct_config__.gc is False for kind in (POD, NODE, CONFIGMAP))

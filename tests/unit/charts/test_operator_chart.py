@@ -210,7 +210,7 @@ def test_values_reach_the_operator() -> None:
 def test_the_webhook_configuration_points_at_paths_that_are_served() -> None:
     (tree,) = (tree for (kind, _, _), tree in render().items() if kind == "ValidatingWebhookConfiguration")
     paths = {hook["name"]: hook["clientConfig"]["service"]["path"] for hook in tree["webhooks"]}
-    assert paths == {f"{kind.kind.lower()}-v1beta1.kb.io": path_of(kind) for kind in SLURM_KINDS}
+    assert paths == {f"{kind.kind.lower()}-{kind.version}.kb.io": path_of(kind) for kind in SLURM_KINDS}
     plurals = {hook["rules"][0]["resources"][0] for hook in tree["webhooks"]}
     assert plurals == {kind.plural for kind in SLURM_KINDS}
     (binding,) = render(webhook={"podsBinding": True})["MutatingWebhookConfiguration", "", "slurm-operator-webhook"][

@@ -154,7 +154,7 @@ class ControllerStatus(Wire, frozen=True, kw_only=True):
 
 
 def _persistent(self: str) -> str:
-    """CEL: whether the state is kept; it is when nothing is said."""
+    """CEL: whether the state is kept; it is unless the user says otherwise."""
     return f"(has({self}.persistence) ? {self}.persistence.enabled : true)"
 
 

@@ -1,4 +1,4 @@
-"""Pieces that several kinds share: references, templates, services, metrics."""
+"""Types that several kinds share: references, templates, services, metrics."""
 
 from typing import Annotated
 

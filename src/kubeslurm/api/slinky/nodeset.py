@@ -267,5 +267,5 @@ class NodeSet(SlurmResource, frozen=True, kw_only=True):
     @property
     def slurm_name(self) -> str:
         """Name of this set in Slurm (NodeSet=, Feature=, PartitionName=)."""
-        words = self.hostname_prefix.split()
-        return (words[0].strip("-") if words else "") or self.name
+        parts = self.hostname_prefix.split()
+        return (parts[0].strip("-") if parts else "") or self.name

@@ -1,4 +1,4 @@
-"""RestApi: slurmrestd, the door through which programs talk to Slurm."""
+"""RestApi: slurmrestd, the REST API of Slurm."""
 
 from typing import Annotated
 

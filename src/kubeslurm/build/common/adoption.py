@@ -1,4 +1,4 @@
-"""Workloads that are there already, perhaps made by another operator: taken over without restarting a pod."""
+"""Workloads that exist already, perhaps made by another operator: taken over without restarting a pod."""
 
 import msgspec
 
@@ -7,36 +7,36 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.views import Deployment, StatefulSet
 from kubeslurm.build.common import digest
 
-# Kubernetes refuses to change these; what is there stays.
+# Kubernetes refuses to change these.
 IMMUTABLE = ("selector", "serviceName", "podManagementPolicy", "volumeClaimTemplates")
 
 
-def settled(desired: Tree, live: StatefulSet | Deployment | None) -> Tree:
-    """The workload to apply: as desired, except for what cannot or need not change in the live one.
+def adapted(desired: Tree, live: StatefulSet | Deployment | None) -> Tree:
+    """The desired workload, except for what cannot or need not change in the live one.
 
-    A foreign pod template is kept as it stands, with a note of what we would have made. It is replaced when that
-    differs one day, which means that somebody changed the spec and a restart is wanted anyway.
+    The pod template of another operator is kept, with a hash of what we would have made. It is replaced when that hash
+    changes, which means that somebody changed the spec and a restart is needed anyway.
     """
     if live is None:
         return desired
     spec: Tree = desired["spec"] | {field: live.spec[field] for field in IMMUTABLE if field in live.spec}
     tree = desired | {"spec": spec}
-    wish = digest.of_files({"template": msgspec.json.encode(desired["spec"]["template"], order="sorted").decode()})
-    if not _is_foreign(live) or live.metadata.annotations.get(names.ADOPTED, wish) != wish:
+    digest_ = digest.of_files({"template": msgspec.json.encode(desired["spec"]["template"], order="sorted").decode()})
+    if not _is_of_another_operator(live) or live.metadata.annotations.get(names.ADOPTED, digest_) != digest_:
         return tree
-    annotations = {**desired["metadata"].get("annotations", {}), names.ADOPTED: wish}
+    annotations = {**desired["metadata"].get("annotations", {}), names.ADOPTED: digest_}
     return tree | {
         "metadata": desired["metadata"] | {"annotations": annotations},
         "spec": spec | {"template": live.spec["template"]},
     }
 
 
-def is_adoption(wanted: Tree, live: StatefulSet | Deployment) -> bool:
-    """Whether what is about to be applied takes a foreign workload over, for the first time."""
-    noted = names.ADOPTED in wanted["metadata"].get("annotations", {})
+def is_adoption(desired: Tree, live: StatefulSet | Deployment) -> bool:
+    """Whether applying this takes over another operator's workload for the first time."""
+    noted = names.ADOPTED in desired["metadata"].get("annotations", {})
     return noted and names.ADOPTED not in live.metadata.annotations
 
 
-def _is_foreign(live: StatefulSet | Deployment) -> bool:
+def _is_of_another_operator(live: StatefulSet | Deployment) -> bool:
     annotations = live.spec.get("template", {}).get("metadata", {}).get("annotations") or {}
     return names.RESTART_HASH not in annotations

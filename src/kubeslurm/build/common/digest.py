@@ -1,11 +1,11 @@
-"""Hashes of what pods are made from, in the form that existing clusters carry in their annotations."""
+"""Hashes of what pods are made from, in the form that annotations of existing clusters have."""
 
 import hashlib
 from collections.abc import Mapping
 
 
 def of_values(data: Mapping[str, bytes]) -> str:
-    """Over the values in key order, as the annotations of running pods have it; empty for nothing at all."""
+    """Over the values in key order, as the annotations of running pods have it; empty if there are none."""
     return hashlib.sha256(b"".join(value for _, value in sorted(data.items()))).hexdigest() if data else ""
 
 

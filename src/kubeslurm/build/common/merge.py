@@ -1,4 +1,4 @@
-"""User templates laid over ours, with the rules of a Kubernetes strategic merge patch.
+"""User templates merged over ours, by the rules of a Kubernetes strategic merge patch.
 
 Nothing here mutates its input. The order of merged lists is the one `kubectl` and the API server produce (what the user
 added comes first), because a pod template that differs only in order would still restart its pods.
@@ -79,7 +79,7 @@ def merge_metadata(*layers: Tree | None) -> Tree:
 
 
 def merge_service_spec(user: Tree | None, port: Tree, selector: Mapping[str, str]) -> Tree:
-    """The user's Service spec as it stands, plus our port and our selector; external addresses are not handed on."""
+    """The user's Service spec as it stands, plus our port and our selector; externalIPs are left out."""
     spec = {field: value for field, value in (user or {}).items() if field != "externalIPs" and value is not None}
     ports = [*(spec.get("ports") or ()), port]
     _refuse_duplicates(ports)
@@ -124,7 +124,11 @@ def _merge_list(base: list[Tree], patch: list[Tree], key: str, *, union: bool) -
         if at is None:
             merged.append(item)
         else:
-            ours = _without_rivals(merged[at], item, (merged[at].keys() | item.keys()) - {key}) if union else merged[at]
+            ours = (
+                _without_others(merged[at], item, (merged[at].keys() | item.keys()) - {key})
+                if union
+                else merged[at]
+            )
             merged[at] = _merge(ours, item, {})
     theirs = [item for item in merged if _position(patch, key, item) is not None]
     theirs.sort(key=lambda item: _position(patch, key, item) or 0)
@@ -143,13 +147,13 @@ def _interleave(ours: list[Tree], theirs: list[Tree], order: list[Tree], key: st
     return result + waiting
 
 
-def _position(items: list[Tree], key: str, wanted: Tree) -> int | None:
-    if key not in wanted:
+def _position(items: list[Tree], key: str, sought: Tree) -> int | None:
+    if key not in sought:
         return None
-    return next((at for at, item in enumerate(items) if item.get(key) == wanted[key]), None)
+    return next((at for at, item in enumerate(items) if item.get(key) == sought[key]), None)
 
 
-def _without_rivals(ours: Tree, theirs: Tree, union: Collection[str]) -> Tree:
+def _without_others(ours: Tree, theirs: Tree, union: Collection[str]) -> Tree:
     """Our item without the members of the union that theirs does not name, if theirs names any."""
     chosen = [field for field in union if theirs.get(field) is not None]
     if not chosen:
@@ -159,7 +163,7 @@ def _without_rivals(ours: Tree, theirs: Tree, union: Collection[str]) -> Tree:
 
 def _lifecycle(ours: Tree, theirs: Tree) -> Tree:
     return {
-        hook: _without_rivals(handler, theirs[hook], HANDLERS) if hook in HOOKS and hook in theirs else handler
+        hook: _without_others(handler, theirs[hook], HANDLERS) if hook in HOOKS and hook in theirs else handler
         for hook, handler in ours.items()
     }
 
@@ -170,9 +174,9 @@ def _union(maps: Iterable[Mapping[str, str] | None]) -> dict[str, str]:
 
 def _refuse_duplicates(ports: list[Tree]) -> None:
     for field in ("name", "port"):
-        seen = [port.get(field) for port in ports]
-        for value in seen:
-            if len(ports) > 1 and seen.count(value) > 1:
+        values = [port.get(field) for port in ports]
+        for value in values:
+            if len(ports) > 1 and values.count(value) > 1:
                 raise DuplicatePortError(
                     f"two ports of the Service have the {field} {value!r}: "
                     "give the one in spec.service.spec.ports another name and number"

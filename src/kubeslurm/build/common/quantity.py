@@ -39,5 +39,5 @@ def cores(text: str | int | float) -> int:
 
 
 def mebibytes(text: str | int | float) -> int:
-    """Whole MiB, rounded down: Slurm must never be promised memory that the limit does not give."""
+    """Whole MiB, rounded down: Slurm must not be told of memory beyond the limit."""
     return int(parse(text) // _MIB)

@@ -29,6 +29,6 @@ def daemon_service(
     **defaults: object,
 ) -> Tree:
     """The Service of one daemon: what the user wants over our defaults, with our port and our selector."""
-    wanted = {"type": "ClusterIP", **defaults, **((service and service.spec) or {})}
+    spec = {"type": "ClusterIP", **defaults, **((service and service.spec) or {})}
     own_port = service_port(daemon, port, service.nodePort if service else 0)
-    return object_tree(SERVICE, metadata, spec=merge_service_spec(wanted, own_port, selector))
+    return object_tree(SERVICE, metadata, spec=merge_service_spec(spec, own_port, selector))

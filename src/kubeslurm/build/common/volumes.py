@@ -11,7 +11,7 @@ PRIVATE = 0o600
 
 
 def memory(name: str) -> Tree:
-    """A volume in memory that ends with its pod."""
+    """A volume in memory."""
     return {"name": name, "emptyDir": {"medium": "Memory"}}
 
 

@@ -51,7 +51,7 @@ def referenced(controller: Controller) -> list[str]:
 
 
 def files(sources: Sources) -> dict[str, str]:
-    """Every file of the configuration by name, referenced ConfigMaps included: what is checked and mounted as one."""
+    """All files of the configuration by name, with those of referenced ConfigMaps; tried and mounted together."""
     spec = sources.controller.spec
     if spec.external:
         return {SLURM_CONF: external_conf(sources)}
@@ -83,7 +83,7 @@ def slurm_conf(sources: Sources) -> str:
 
 
 def external_conf(sources: Sources) -> str:
-    """The little that slurmrestd has to know of a slurmctld elsewhere."""
+    """The settings that slurmrestd needs for a slurmctld that runs elsewhere."""
     controller = sources.controller
     external = controller.spec.externalConfig
     host, port = (external.host, external.port) if external else ("", names.SLURMCTLD_PORT)
@@ -176,7 +176,7 @@ def _controller_scripts(sources: Sources) -> str:
 
 
 def _job_scripts(sources: Sources) -> str:
-    # Bare names: slurmctld hands these files out to the workers itself.
+    # Names without a path: slurmctld sends these files to the workers.
     lines = [f"Prolog={file}" for file in _script_names(sources, sources.controller.spec.prologScriptRefs)]
     lines += [f"Epilog={file}" for file in _script_names(sources, sources.controller.spec.epilogScriptRefs)]
     return section("PROLOG & EPILOG", *lines)

@@ -25,7 +25,7 @@ def mounted(nodeset: NodeSet, pod: Pod) -> list[str]:
 
 
 def owned_by(pod: Pod) -> Tree:
-    """The patch after which a claim ends with its pod."""
+    """The patch that lets a claim be deleted with its pod."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": pod.name, "uid": pod.metadata.uid, "controller": True}
     return {"metadata": {"ownerReferences": [owner]}}
 

@@ -1,4 +1,4 @@
-"""Revisions: which template a worker was made from, remembered as ControllerRevisions."""
+"""Revisions of a NodeSet's template, stored as ControllerRevisions."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,12 +21,12 @@ _encoder = msgspec.json.Encoder(order="sorted")
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """The revision that workers shall have, and what must be written for the history to say so."""
+    """The revision that workers shall have, and what must be written to the history."""
 
     hash: str
     collisions: int | None = None
     create: Tree | None = None
-    renumber: tuple[str, int] | None = None  # an old revision that is wanted again becomes the newest
+    renumber: tuple[str, int] | None = None  # an old revision that is desired again becomes the newest
     drop: tuple[str, ...] = ()
 
 
@@ -47,12 +47,12 @@ def data(nodeset: NodeSet) -> Tree:
 
 
 def choose(nodeset: NodeSet, existing: Iterable[ControllerRevision], in_use: Iterable[str]) -> Choice:
-    """The wanted revision: an existing one that means the same, whoever wrote it, or a new one."""
+    """The desired revision: an existing one with the same content, also of another operator, or a new one."""
     history = sorted(existing, key=lambda each: each.revision)
-    wanted = data(nodeset)
-    meaning = _meaning(wanted)
+    desired = data(nodeset)
+    content = _normalized(desired)
     newest = history[-1].revision if history else 0
-    same = next((each for each in reversed(history) if _meaning(each.data) == meaning), None)
+    same = next((each for each in reversed(history) if _normalized(each.data) == content), None)
     if same is not None:
         hash_ = hash_of_revision(same)
         renumber = (same.name, newest + 1) if same.revision < newest else None
@@ -61,11 +61,11 @@ def choose(nodeset: NodeSet, existing: Iterable[ControllerRevision], in_use: Ite
         )
     taken = {each.name for each in history}
     collisions = nodeset.status.collisionCount
-    hash_ = hash_of(wanted, collisions)
+    hash_ = hash_of(desired, collisions)
     while name_of(nodeset, hash_) in taken:
         collisions = (collisions or 0) + 1
-        hash_ = hash_of(wanted, collisions)
-    return Choice(hash_, collisions, create=_object(nodeset, wanted, hash_, newest + 1))
+        hash_ = hash_of(desired, collisions)
+    return Choice(hash_, collisions, create=_object(nodeset, desired, hash_, newest + 1))
 
 
 def hash_of_revision(revision: ControllerRevision) -> str:
@@ -92,19 +92,19 @@ def _object(nodeset: NodeSet, content: Tree, hash_: str, number: int) -> Tree:
 
 
 def _expired(nodeset: NodeSet, history: list[ControllerRevision], hash_: str, in_use: Iterable[str]) -> tuple[str, ...]:
-    """The oldest revisions beyond the limit; one that a pod still has is no history yet."""
-    live = {hash_, *in_use}
-    old = [each.name for each in history if hash_of_revision(each) not in live]
+    """The oldest revisions beyond the limit; one that a pod still has is kept."""
+    used = {hash_, *in_use}
+    old = [each.name for each in history if hash_of_revision(each) not in used]
     return tuple(old[: max(len(old) - nodeset.spec.revisionHistoryLimit, 0)])
 
 
-def _meaning(value: Any, field: str = "") -> Any:
-    """The content without spelling: empty values, bookkeeping labels, and ways to write a quantity are left out."""
+def _normalized(value: Any, field: str = "") -> Any:
+    """The content without empty values and volatile labels, and with every quantity in one form."""
     if isinstance(value, dict):
         items = {
             key: inner
             for key, item in value.items()
-            if key != "$patch" and (inner := _meaning(item, key)) not in (None, "", {}, [])
+            if key != "$patch" and (inner := _normalized(item, key)) not in (None, "", {}, [])
         }
         if field == "labels":
             return {key: item for key, item in items.items() if key not in VOLATILE_LABELS}
@@ -112,7 +112,7 @@ def _meaning(value: Any, field: str = "") -> Any:
             return {key: _amount(item) for key, item in items.items()}
         return items
     if isinstance(value, (list, tuple)):
-        return [_meaning(item) for item in value]
+        return [_normalized(item) for item in value]
     return value
 
 

@@ -8,7 +8,7 @@ from kubeslurm.api import names
 from kubeslurm.api.kinds import CONTROLLER, STATEFULSET
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.views import Pod
-from kubeslurm.build.common.adoption import is_adoption, settled
+from kubeslurm.build.common.adoption import adapted, is_adoption
 from kubeslurm.build.controller.config import files, referenced
 from kubeslurm.build.controller.service import service
 from kubeslurm.build.controller.statefulset import statefulset
@@ -104,7 +104,7 @@ class ControllerReconciler:
         too_early = seen.accounting_awaited or config.check.verdict in (Verdict.TRY, Verdict.TRYING)
         if config.live and accepted and (current is not None or not too_early):
             hashes = {**seen.key_hashes, names.RESTART_HASH: restart_hash(accepted)}
-            wanted = settled(statefulset(controller, hashes), current)
+            wanted = adapted(statefulset(controller, hashes), current)
             await self.kube.apply(wanted)
             if current is not None and is_adoption(wanted, current):
                 self._tell_adoption(controller)

@@ -264,10 +264,10 @@ def test_a_service_keeps_the_users_spec_and_gets_our_port_and_selector() -> None
     assert "externalIPs" in user
 
 
-@pytest.mark.parametrize("rival", [{"name": "slurmctld", "port": 1}, {"name": "other", "port": 6817}])
-def test_a_service_port_that_collides_is_refused_with_a_remedy(rival: dict[str, Any]) -> None:
+@pytest.mark.parametrize("port", [{"name": "slurmctld", "port": 1}, {"name": "other", "port": 6817}])
+def test_a_service_port_that_collides_is_refused_with_a_remedy(port: dict[str, Any]) -> None:
     with pytest.raises(DuplicatePortError, match=r"spec\.service\.spec\.ports"):
-        merge_service_spec({"ports": [rival]}, {"name": "slurmctld", "port": 6817}, {})
+        merge_service_spec({"ports": [port]}, {"name": "slurmctld", "port": 6817}, {})
 
 
 def test_a_service_without_a_template_has_one_port() -> None:

@@ -1,14 +1,12 @@
-"""The objects and files of accounting and login, compared with what was agreed on."""
+"""Login objects, compared with what was agreed on."""
 
 from pathlib import Path
 
 import pytest
 
 from kubeslurm.api import names
-from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.loginset import LoginSet
-from kubeslurm.build import accounting
 from kubeslurm.build.login import ssh
 from kubeslurm.build.login.deployment import deployment
 from kubeslurm.build.login.service import service
@@ -27,15 +25,6 @@ HASHES = {
 @pytest.fixture(params=sorted(path.name for path in CASES.iterdir()))
 def case(request: pytest.FixtureRequest) -> Path:
     return CASES / str(request.param)
-
-
-def test_accounting_objects_are_as_agreed(case: Path) -> None:
-    owner = Manifests.read(case / "input.yaml").one(Accounting)
-    text = accounting.slurmdbd_conf(owner, "secret")
-    files = accounting.Files(conf=text, slurm_key="slurm-key-hash", jwt_key="jwt-key-hash", jwks="jwks")
-    compare(case / "slurmdbd.conf", text)
-    trees = [accounting.secret(owner, ""), accounting.service(owner), accounting.statefulset(owner, files)]
-    compare(case / "accounting.yaml", readable(trees))
 
 
 def test_login_objects_are_as_agreed(case: Path) -> None:

@@ -28,9 +28,9 @@ STATES = {
 @pytest.mark.parametrize(("shown", "reason"), STATES.values(), ids=STATES)
 def test_a_terminating_worker_keeps_the_reason_of_an_admins_drain(tmp_path: Path, shown: str, reason: str) -> None:
     stub = tmp_path / "scontrol"
-    said = tmp_path / "said"
-    stub.write_text(f'#!/bin/sh\ncase "$*" in *show*) echo "NodeName=x {shown}" ;; *) echo "$*" > {said} ;; esac\n')
+    called = tmp_path / "called"
+    stub.write_text(f'#!/bin/sh\ncase "$*" in *show*) echo "NodeName=x {shown}" ;; *) echo "$*" > {called} ;; esac\n')
     stub.chmod(0o755)
     path = f"{tmp_path}:/usr/bin:/bin"
     subprocess.run(["/bin/sh", "-c", PRE_STOP], check=True, env={"PATH": path, "SLURMD_NODENAME": "x"})
-    assert said.read_text().strip() == f"update nodename=x state=down reason={reason}"
+    assert called.read_text().strip() == f"update nodename=x state=down reason={reason}"

@@ -50,7 +50,7 @@ def test_what_a_running_worker_cannot_take_over_makes_a_new_revision(spec: dict[
     assert revision.choose(nodeset(**({"slurmd": {"image": "a"}} | spec)), [known], ()).create is not None
 
 
-def test_a_revision_that_another_operator_wrote_is_recognised_by_its_meaning() -> None:
+def test_a_revision_that_another_operator_wrote_is_recognised_by_its_content() -> None:
     given = nodeset(
         slurmd={"image": "slurmd:1", "args": [], "resources": {"limits": {"cpu": 1, "memory": "1024Mi"}}},
         template=WorkerTemplate(spec={"hostname": "gpu-", "affinity": {}, "tolerations": [], "priorityClassName": ""}),

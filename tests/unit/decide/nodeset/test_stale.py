@@ -34,9 +34,7 @@ def with_hashes(annotations: dict[str, str], *owners: OwnerReference) -> Worker:
     ],
     ids=["same", "new key", "new settings", "nothing known", "key not known before", "pod of another operator"],
 )
-def test_a_changed_key_or_setting_makes_it_stale(
-    have: dict[str, str], hashes: dict[str, str], stale: bool
-) -> None:
+def test_a_changed_key_or_setting_makes_it_stale(have: dict[str, str], hashes: dict[str, str], stale: bool) -> None:
     assert is_stale(nodeset(), with_hashes(have, CONTROLLER), hashes) is stale
 
 
