@@ -8,7 +8,7 @@ from kubeslurm.build.common.adoption import adapted, is_adoption
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
 
-STAMPS = {
+FILES = {
     names.SLURM_KEY_HASH: "the slurm key",
     names.JWT_KEY_HASH: "the JWT key",
     names.SLURMDBD_CONF_HASH: "slurmdbd.conf",
@@ -39,7 +39,7 @@ def replaced(wanted: Tree, live: StatefulSet | Deployment) -> str:
     before, after = _annotations(live.spec), _annotations(wanted["spec"])
     if names.RESTART_HASH not in before:  # another operator's, whose hashes say nothing to us
         return "another operator made them, and they are to change" if names.RESTART_HASH in after else ""
-    changed = [word for stamp, word in STAMPS.items() if before.get(stamp) != after.get(stamp)]
+    changed = [file for name, file in FILES.items() if before.get(name) != after.get(name)]
     # The last hash covers some of the files a second time.
     if not changed and before[names.RESTART_HASH] != after.get(names.RESTART_HASH):
         changed = [REST]

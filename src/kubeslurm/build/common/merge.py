@@ -124,11 +124,7 @@ def _merge_list(base: list[Tree], patch: list[Tree], key: str, *, union: bool) -
         if at is None:
             merged.append(item)
         else:
-            ours = (
-                _without_others(merged[at], item, (merged[at].keys() | item.keys()) - {key})
-                if union
-                else merged[at]
-            )
+            ours = _without_others(merged[at], item, (merged[at].keys() | item.keys()) - {key}) if union else merged[at]
             merged[at] = _merge(ours, item, {})
     theirs = [item for item in merged if _position(patch, key, item) is not None]
     theirs.sort(key=lambda item: _position(patch, key, item) or 0)

@@ -13,7 +13,7 @@ from kubeslurm.api.meta import Conditions, Int32, Int64, OwnedMeta, Wire, defaul
 from kubeslurm.api.resource import AGE, READY, Definition, SlurmResource
 from kubeslurm.api.schema import schema_of
 from kubeslurm.build.common.metadata import owner_reference
-from kubeslurm.operator import rbac
+from kubeslurm.control import rights
 
 
 class SampleSpec(Wire, frozen=True, kw_only=True):
@@ -67,7 +67,7 @@ def test_its_definition_has_our_group_and_version() -> None:
 
 
 def test_rights_name_our_group() -> None:
-    assert {rule.group for rule in rbac.serves(SAMPLE)} == {"kubeslurm.dev"}
+    assert {rule.group for rule in rights.serve(SAMPLE)} == {"kubeslurm.dev"}
 
 
 @pytest.mark.usefixtures("listed")
