@@ -9,7 +9,7 @@ import pytest
 
 from kubeslurm.slurm.errors import Unreachable
 from kubeslurm.slurm.rest.client import SlurmClient
-from kubeslurm.slurm.rest.session import LineError, Reply, Session, UnsentError
+from kubeslurm.slurm.rest.session import ConnectionLostError, NotSentError, Reply, Session
 from kubeslurm.slurm.rest.transport import Transport
 
 PONG = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"
@@ -65,30 +65,30 @@ async def test_a_hostlist_in_the_address_stays_as_it_was_escaped() -> None:
 
 async def test_a_change_that_got_no_answer_may_have_happened() -> None:
     async with answering(b"") as (url, _):
-        with pytest.raises(LineError) as failure:
+        with pytest.raises(ConnectionLostError) as failure:
             await ask(f"{url}/slurm/v0.0.45/nodes/", "POST")
-    assert not isinstance(failure.value, UnsentError)
+    assert not isinstance(failure.value, NotSentError)
 
 
 async def test_without_a_connection_nothing_was_sent() -> None:
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
-        with pytest.raises(UnsentError):
+        with pytest.raises(NotSentError):
             await ask(f"http://127.0.0.1:{held.getsockname()[1]}/slurm/v0.0.45/nodes/", "POST")
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 async def test_a_change_is_sent_once_whatever_its_method(method: str) -> None:
     async with answering(b"") as (url, asked):
-        with pytest.raises(LineError) as failure:
+        with pytest.raises(ConnectionLostError) as failure:
             await ask(f"{url}/slurm/v0.0.45/reconfigure/", method, changes=True)
-    assert not isinstance(failure.value, UnsentError)
+    assert not isinstance(failure.value, NotSentError)
     assert len(asked) == 1
 
 
 async def test_a_read_that_got_no_answer_is_sent_once_more() -> None:
     async with answering(b"") as (url, asked):
-        with pytest.raises(LineError):
+        with pytest.raises(ConnectionLostError):
             await ask(f"{url}/slurm/v0.0.45/nodes/")
     assert len(asked) == 2
 
@@ -108,7 +108,7 @@ async def test_an_answer_that_points_elsewhere_is_an_error_and_not_followed() ->
         there = f"HTTP/1.1 307 Temporary Redirect\r\nLocation: {elsewhere}/\r\nContent-Length: 2\r\n\r\n{{}}"
         async with answering(there.encode()) as (url, _):
             for method in ("GET", "POST"):
-                with pytest.raises(LineError, match="307"):
+                with pytest.raises(ConnectionLostError, match="307"):
                     await ask(f"{url}/slurm/v0.0.45/nodes/", method)
     assert asked == []
 
@@ -122,7 +122,7 @@ async def test_after_its_end_a_session_sends_nothing() -> None:
     session = Session()
     async with answering(PONG) as (url, asked):
         await session.close()
-        with pytest.raises(UnsentError, match="closed"):
+        with pytest.raises(NotSentError, match="closed"):
             await session.send("GET", url, params={}, headers={}, body=b"", changes=False)
         await session.close()
     assert asked == []

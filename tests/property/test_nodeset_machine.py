@@ -64,7 +64,7 @@ class Driver:
         assert len(self.world.pod_names()) == self.replicas
         hostnames = sorted(pod["spec"]["hostname"] for pod in self.world.kube.pods())
         assert sorted(self.world.slurm.records) == hostnames
-        stuck = [node for node in self.world.slurm.records.values() if not node.idle]
+        stuck = [node for node in self.world.slurm.records.values() if not self.world.slurm.is_idle(node.name)]
         assert stuck == []
         assert self.world.status()["updatedReplicas"] == self.replicas
 
@@ -91,7 +91,7 @@ class Driver:
         slurm = self.world.slurm
         pods = [pod for pod in self.world.kube.pods() if not pod["metadata"].get("deletionTimestamp")]
         alive = {pod["spec"]["hostname"] for pod in pods if pod["spec"].get("nodeName")}
-        free = [name for name, node in slurm.records.items() if node.idle and name in alive]
+        free = [name for name in slurm.records if slurm.is_idle(name) and name in alive]
         if free:
             slurm.submit(*self.random.sample(free, self.random.randint(1, min(2, len(free)))))
 

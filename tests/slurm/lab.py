@@ -14,7 +14,7 @@ import aiohttp
 from kubeslurm.slurm import tokens
 from kubeslurm.slurm.rest.client import SlurmClient
 from kubeslurm.slurm.rest.session import Reply, Session
-from kubeslurm.slurm.rest.transport import VERSIONS, Transport
+from kubeslurm.slurm.rest.transport import VERSIONS, Api, Transport
 from tests.slurm.hosts import Host, Network, wait_for
 from tests.support.waiting import WITHIN
 
@@ -75,9 +75,10 @@ class Patient(Transport):
         body: Any = None,
         deadline: float = WITHIN,
         changes: bool = False,
+        api: Api = "slurm",
     ) -> Reply:
         deadline = max(deadline, WITHIN)
-        return await super().call(method, path, params=params, body=body, deadline=deadline, changes=changes)
+        return await super().call(method, path, params=params, body=body, deadline=deadline, changes=changes, api=api)
 
 
 class Lab:

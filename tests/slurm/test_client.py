@@ -31,12 +31,9 @@ async def test_nodes_are_listed_with_what_we_need_to_know(client: SlurmClient) -
     answer = await client.nodes()
     assert answer is not None
     node = next(node for node in answer.nodes if node.name == "n1")
-    assert node.idle
+    assert "IDLE" in node.state
     assert not node.busy
     assert node.features == ("w",)
-    assert node.hostname == "n1"
-    assert node.address == "10.77.0.1"
-    assert node.version.startswith("26.05")
     assert node.slurmd_start_time.value
 
 
@@ -66,16 +63,11 @@ async def test_many_nodes_change_in_one_call(client: SlurmClient) -> None:
     assert [(await read(client, name)).comment for name in ("n1", "n2")] == ["both", "both"]
 
 
-async def test_features_comment_and_extra_are_written(client: SlurmClient) -> None:
-    update = NodeUpdate(comment='{"a":1}', extra="x=y", features=("w", "k8s/a"), features_act=("w", "k8s/a"))
-    await client.update_nodes(["n2"], update)
+async def test_features_and_comment_are_written(client: SlurmClient) -> None:
+    features = ("w", "k8s/a")
+    await client.update_nodes(["n2"], NodeUpdate(comment='{"a":1}', features=features, features_act=features))
     node = await read(client, "n2")
-    assert (node.comment, node.extra, node.features, node.active_features) == (
-        '{"a":1}',
-        "x=y",
-        ("w", "k8s/a"),
-        ("w", "k8s/a"),
-    )
+    assert (node.comment, node.features, node.active_features) == ('{"a":1}', features, features)
 
 
 async def test_resuming_a_node_that_is_fine_succeeds(client: SlurmClient) -> None:
@@ -111,13 +103,12 @@ async def test_a_token_of_another_key_is_unauthorized(cluster: Cluster) -> None:
     await client.close()
 
 
-async def test_the_live_configuration_is_known_by_its_checksum(cluster: Cluster) -> None:
+async def test_the_running_configuration_is_known_by_its_checksum(cluster: Cluster) -> None:
     client = cluster.lab.client()
-    live = await client.conf()
-    assert live is not None
-    assert live.checksum == conf.checksum(CONF)
-    assert live.path == "/etc/slurm/slurm.conf"
-    assert live.values["MaxNodeCount"] == 1024
+    running = await client.conf()
+    assert running is not None
+    assert running.checksum == conf.checksum(CONF)
+    assert running.values["MaxNodeCount"] == 1024
     await client.close()
     older = cluster.lab.client(["v0.0.44"])
     assert await older.conf() is None
@@ -129,22 +120,22 @@ async def test_a_good_configuration_is_taken_over_and_a_bad_one_refused(client: 
     good = CONF + "MaxJobCount=4321\n# ä\n"
     cluster.lab.write("slurm.conf", good)
     await client.reconfigure()
-    await live_is(current, good)
+    await runs_with(current, good)
 
     cluster.lab.write("slurm.conf", CONF + "Bogus=1\n")
     with pytest.raises(Refused):
         await client.reconfigure()
-    await live_is(current, good)
+    await runs_with(current, good)
 
     cluster.lab.write("slurm.conf", CONF)
     await client.reconfigure()
-    await live_is(current, CONF)
+    await runs_with(current, CONF)
     await current.close()
     idle(cluster.controller, "n1", "n2")
 
 
-async def live_is(client: SlurmClient, text: str) -> None:
-    """Waits until slurmctld goes by this configuration."""
+async def runs_with(client: SlurmClient, text: str) -> None:
+    """Waits until slurmctld runs with this configuration."""
     async with asyncio.timeout(WITHIN):
-        while (live := await client.conf()) is None or live.checksum != conf.checksum(text):  # noqa: ASYNC110
+        while (running := await client.conf()) is None or running.checksum != conf.checksum(text):  # noqa: ASYNC110
             await asyncio.sleep(0.1)

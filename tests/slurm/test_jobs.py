@@ -15,7 +15,7 @@ async def test_a_busy_node_is_draining_and_is_not_deleted(client: SlurmClient, c
     name = running.nodes
     await client.update_nodes([name], NodeUpdate.drain("busy"))
     node = await read(client, name)
-    assert node.draining
+    assert node.drain
     assert node.busy
     assert not node.drained
     with pytest.raises(Refused) as refusal:

@@ -8,7 +8,6 @@ from typing import Any
 from kubeslurm.api import kinds, names
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.registration import Context
-from kubeslurm.decide.config.running import checksum
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
@@ -19,8 +18,9 @@ from kubeslurm.reconcile.controller.reconciler import ControllerReconciler
 from kubeslurm.reconcile.restapi.reconciler import RestApiReconciler
 from kubeslurm.reconcile.slurmcluster.reconciler import SlurmClusterReconciler
 from kubeslurm.reconcile.token.reconciler import TokenReconciler
+from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
-from kubeslurm.slurm.rest.models import LiveConf, Node, Nodes, Ping
+from kubeslurm.slurm.rest.models import Node, Nodes, Ping, RunningConf
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.fake_apiserver import FakeApiServer
 from tests.support.fake_storage import Address
@@ -53,8 +53,8 @@ class FakeSlurm:
         self.reconfigured += 1
         self.read = self.world.mounted
 
-    async def conf(self) -> LiveConf:
-        return LiveConf(values={}, checksum=checksum(self.read) or 0, read_at=self.reconfigured)
+    async def conf(self) -> RunningConf:
+        return RunningConf(values={}, checksum=conf.checksum(self.read) or 0, read_at=self.reconfigured)
 
     async def ping(self) -> tuple[Ping, ...]:
         return (Ping(hostname="c-controller-0", responding=True),)

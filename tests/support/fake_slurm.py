@@ -38,7 +38,7 @@ class FakeSlurm:
 
     def submit(self, *nodes: str) -> int:
         """Starts a job there, as the scheduler would; refused on nodes that take none."""
-        assert all(self.records[node].idle or "MIXED" in self.records[node].state for node in nodes), self.records
+        assert all(self.is_idle(node) or "MIXED" in self.records[node].state for node in nodes), self.records
         assert not any(self.records[node].drain for node in nodes), "the scheduler does not use drained nodes"
         number = next(self._numbers)
         since = Number(set=True, number=clock.tick())
@@ -46,6 +46,12 @@ class FakeSlurm:
             job_id=number, job_state=("RUNNING",), nodes=hostlist.compress(nodes), start_time=since, requeue=True
         )
         self._settle()
+        return number
+
+    def queue(self, *, reason: str = "Resources", partition: str = "all") -> int:
+        """Accepts a job that cannot start now."""
+        number = next(self._numbers)
+        self.jobs[number] = Job(job_id=number, job_state=("PENDING",), state_reason=reason, partition=partition)
         return number
 
     def finish(self, number: int) -> None:
@@ -56,6 +62,16 @@ class FakeSlurm:
         """Stops a job: its processes stay, and slurmctld shows its nodes as idle."""
         self.jobs[number] = msgspec.structs.replace(self.jobs[number], job_state=("SUSPENDED",))
         self._settle()
+
+    def is_idle(self, name: str) -> bool:
+        """Whether a job could start on the node now."""
+        node = self.records[name]
+        usable = not (node.drain or node.down or node.not_responding or node.invalid)
+        return "IDLE" in node.state and usable and not node.busy
+
+    def is_draining(self, name: str) -> bool:
+        """Whether the node takes no new jobs, but still has some."""
+        return self.records[name].drain and self.records[name].busy
 
     def has_processes(self, node: str) -> bool:
         return any(node in hostlist.expand(job.nodes) for number, job in self.jobs.items() if number not in self.lost)

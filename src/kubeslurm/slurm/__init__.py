@@ -1,1 +1,1 @@
-"""The Slurm side: REST client, snapshot, tokens, configuration text."""
+"""Slurm: REST clients, nodes and jobs as stores, tokens, configuration files."""

@@ -1,9 +1,9 @@
-# ruff: noqa: N818 (causes, named as they are said)
-"""What can go wrong between us and Slurm, by cause."""
+# ruff: noqa: N818 (named after the cause, without "Error")
+"""Failures of calls to Slurm, one class per cause."""
 
 
 class SlurmError(Exception):
-    """Base of all failures of a call to Slurm."""
+    """Base class of all failures of a call to Slurm."""
 
 
 class Unreachable(SlurmError):
@@ -11,19 +11,19 @@ class Unreachable(SlurmError):
 
 
 class NotServed(Unreachable):
-    """What answered does not serve this address: another release, or a proxy in between. Says nothing of Slurm."""
+    """The server does not have this endpoint: another release, or a proxy in between. It tells nothing about Slurm."""
 
 
 class Unauthorized(SlurmError):
-    """Slurm did not accept our token: wrong key, expired, or a clock that is off."""
+    """Slurm did not accept the token: wrong key, expired, or a wrong clock."""
 
 
 class NotFound(SlurmError):
-    """Slurm answered and does not know the node or job."""
+    """Slurm answered that it does not know the node or job."""
 
 
 class Refused(SlurmError):
-    """Slurm understood the request and said no; `number` is Slurm's own error number."""
+    """Slurm understood the request and refused it; `number` is Slurm's error number."""
 
     def __init__(self, number: int, text: str) -> None:
         super().__init__(f"{text} (Slurm error {number})" if number else text)

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from kubeslurm.slurm.errors import SlurmError
 
 _NAME = re.compile(r"^(.*?)(\d+)(\D*)$", re.DOTALL)
-# Longer digit runs are kept as plain text: Slurm refuses ranges of that size.
+# Names with longer numbers are not put into ranges: Slurm refuses such ranges.
 _DIGITS = 18
 _LIMIT = 65536
 
 
-class BadHostlist(SlurmError, ValueError):  # noqa: N818 (said as it is)
+class BadHostlist(SlurmError, ValueError):  # noqa: N818 (a cause, as in errors.py)
     """Not a hostlist."""
 
 
@@ -29,7 +29,7 @@ def compress(names: Iterable[str]) -> str:
         if match is None or len(match[2]) > _DIGITS:
             plain.add(name)
             continue
-        # A number without leading zeros reads the same at any width, so it needs no width of its own.
+        # A number without leading zeros is the same at any width, so that all of them share one group.
         width = len(match[2]) if match[2].startswith("0") and len(match[2]) > 1 else 0
         groups.setdefault((match[1], match[3], width), set()).add(int(match[2]))
     parts = [_group(prefix, suffix, width, numbers) for (prefix, suffix, width), numbers in groups.items()]
@@ -37,7 +37,7 @@ def compress(names: Iterable[str]) -> str:
 
 
 def chunks(names: Iterable[str], size: int = 1000) -> list[list[str]]:
-    """Names in batches for one bulk call each, so that no URL or RPC grows without bound."""
+    """Names in batches, one per bulk call, so that URLs and RPCs stay short."""
     ordered = list(dict.fromkeys(names))
     return [ordered[start : start + size] for start in range(0, len(ordered), size)]
 

@@ -1,4 +1,4 @@
-"""JSON web tokens for Slurm's auth/jwt: minted from the cluster's HS256 key, read back, judged."""
+"""JSON web tokens for Slurm's auth/jwt, signed with the cluster's HS256 key."""
 
 import uuid
 from typing import Any
@@ -12,16 +12,15 @@ ISSUER = "slurm-operator"
 LONGEST = 2**31 - 2
 OWN_USER = "slurm"
 OWN_LIFETIME = 900
-# A token is renewed when a fifth of its life is left.
+# The part of a token's lifetime after which it is renewed.
 RENEW_AT = 0.8
 
-
-# Whether a token is still valid is the caller's question, not a reason to refuse reading it.
+# Expired tokens are read as well: the caller decides what to do with them.
 _ANY_TIME: Options = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
 
 
 class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who a user is, for clusters with use_jwt_client_ids: no other machine has to know the user."""
+    """A user's ids, for clusters with use_jwt_client_ids, where no machine has to know the user."""
 
     uid: int
     gid: int
@@ -33,7 +32,7 @@ class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Claims(msgspec.Struct, frozen=True):
-    """What a token of ours says."""
+    """The claims of a token that the operator issued."""
 
     sun: str
     iat: int
@@ -54,12 +53,12 @@ class Claims(msgspec.Struct, frozen=True):
         return now >= self.exp
 
 
-class BadToken(ValueError):  # noqa: N818 (said as it is)
-    """Not a token, or signed with another key."""
+class BadToken(ValueError):  # noqa: N818 (a cause, as in errors.py)
+    """Not a token, or one signed with another key."""
 
 
 def clamp(lifetime: float) -> int:
-    """A lifetime that Slurm can represent."""
+    """The nearest lifetime that Slurm can represent."""
     return int(min(max(lifetime, 0), LONGEST))
 
 
@@ -81,7 +80,7 @@ def mint(key: bytes, user: str, *, now: float, lifetime: float, identity: Identi
 
 
 def read(key: bytes, token: str) -> Claims:
-    """The claims of a token signed with `key`, expired or not; BadToken when it is none of ours."""
+    """The claims of a token that was signed with `key`, expired or not; raises BadToken for any other."""
     try:
         claims = jwt.decode(token, _usable(key), algorithms=["HS256"], options=_ANY_TIME)
         return msgspec.convert(claims, Claims)

@@ -1,4 +1,4 @@
-"""A stand-in for slurmrestd without sockets: a table of answers, and a note of what was asked."""
+"""A slurmrestd without sockets: a table of answers, and a record of the requests."""
 
 import inspect
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx2
 
-from kubeslurm.slurm.rest.session import LineError, Reply, UnsentError
+from kubeslurm.slurm.rest.session import ConnectionLostError, NotSentError, Reply
 
 Answer = tuple[int, Any] | Exception
 EMPTY: dict[str, Any] = {"errors": [], "warnings": []}
@@ -34,9 +34,9 @@ class FakeSession:
             made = self._handler(sent)
             response = await made if inspect.isawaitable(made) else made
         except (httpx2.ConnectError, httpx2.InvalidURL) as error:
-            raise UnsentError(str(error)) from error
+            raise NotSentError(str(error)) from error
         except httpx2.RequestError as error:
-            raise LineError(str(error)) from error
+            raise ConnectionLostError(str(error)) from error
         return Reply(response.status_code, response.content, sent.url.path)
 
     async def close(self) -> None:
@@ -44,7 +44,7 @@ class FakeSession:
 
 
 class Slurmrestd:
-    """Answers by method and path; hosts in `down` refuse the connection."""
+    """Answers by method and path (below `/slurm/<version>/`); hosts in `down` refuse the connection."""
 
     def __init__(self, *versions: str) -> None:
         self.versions = versions or ("v0.0.45",)
@@ -61,11 +61,11 @@ class Slurmrestd:
     def _answer(self, request: httpx2.Request) -> httpx2.Response:
         if request.url.host in self.down:
             raise httpx2.ConnectError("refused")
-        _, _, version, path = request.url.raw_path.decode().split("/", 3)
+        _, api, version, path = request.url.raw_path.decode().split("/", 3)
         self.tokens.append(request.headers["X-SLURM-USER-TOKEN"])
         if version not in self.versions:
             return httpx2.Response(404, content=b"Unable to find requested URL endpoint.")
-        asked = f"{request.method} {path}"
+        asked = f"{request.method} {path if api == 'slurm' else f'{api}/{path}'}"
         if asked == "GET ping/" and asked not in self.answers:
             return httpx2.Response(200, content=json.dumps(EMPTY).encode())
         self.asked.append(f"{request.url.host} {asked}")

@@ -4,12 +4,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kubeslurm.slurm import conf
-from kubeslurm.slurm.rest.models import LiveConf, Node
-
-_WORD = 0xFFFFFFFF
-_TOP = 0x8000
-_POLYNOMIAL = 4129
+from kubeslurm.slurm.rest.models import Node, RunningConf
 
 
 class Running(msgspec.Struct, frozen=True):
@@ -19,22 +14,9 @@ class Running(msgspec.Struct, frozen=True):
     read_at: int
 
     @classmethod
-    def of(cls, live: LiveConf | None) -> "Running | None":
+    def of(cls, live: RunningConf | None) -> "Running | None":
         """From the answer to the REST call `conf`; None where Slurm does not offer it."""
         return cls(checksum=live.checksum, read_at=live.read_at) if live else None
-
-
-def checksum(slurm_conf: str) -> int | None:
-    """Slurm's own checksum of a slurm.conf (comments count); None when included files are part of it."""
-    if any(pair.key == "include" for entry in conf.parse(slurm_conf) for pair in entry.pairs):
-        return None
-    value = 0
-    for byte in slurm_conf.encode():
-        # Slurm adds signed characters.
-        value = (value ^ ((byte - 256 if byte > 127 else byte) << 8)) & _WORD
-        for _ in range(8):
-            value = ((value << 1) ^ (_POLYNOMIAL if value & _TOP else 0)) & _WORD
-    return value
 
 
 def has_read(wanted: int | None, before: Running | None, now: Running) -> bool:

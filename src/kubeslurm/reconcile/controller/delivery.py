@@ -16,6 +16,7 @@ from kubeslurm.decide.config.stages import Delivery
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.events import Events
+from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
 
@@ -123,7 +124,7 @@ class Courier:
                     return any(ping.responding for ping in await slurm.client.ping())
         except (SlurmError, TimeoutError):
             return False
-        if course.read_at is None and not running.has_read(running.checksum(slurm_conf), course.before, now):
+        if course.read_at is None and not running.has_read(conf.checksum(slurm_conf), course.before, now):
             return False
         # From here on only workers are waited for: another reconfigure would restart them all for the sake of one.
         course.read_at = self._clock() if course.read_at is None else course.read_at

@@ -1,4 +1,4 @@
-"""Slurm's configuration files: their text, their keys, and what is wrong with them."""
+"""Slurm's configuration files: how they are read, merged and checked."""
 
 from kubeslurm.slurm.conf.lint import lint
 from kubeslurm.slurm.conf.problem import Problem
@@ -9,14 +9,11 @@ from kubeslurm.slurm.conf.settings import (
     max_node_count,
     merged,
     needs_restart,
-    user_values,
 )
-from kubeslurm.slurm.conf.text import Entry, Pair, parse, values
+from kubeslurm.slurm.conf.text import parse, values
 
 __all__ = [
     "SMALLEST_NODE_COUNT",
-    "Entry",
-    "Pair",
     "Problem",
     "at_start",
     "checksum",
@@ -25,6 +22,5 @@ __all__ = [
     "merged",
     "needs_restart",
     "parse",
-    "user_values",
     "values",
 ]

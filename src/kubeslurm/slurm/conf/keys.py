@@ -1,12 +1,12 @@
-"""The keys that Slurm 26.05 accepts, found by asking its own parser."""
+"""The keys that the parser of Slurm 26.05 accepts."""
 
 
-def _words(text: str) -> dict[str, str]:
-    """Keys in lower case, with their usual spelling."""
+def _keys(text: str) -> dict[str, str]:
+    """The spelling of each key by its lower-case form."""
     return {word.lower(): word for word in text.split()}
 
 
-SLURM = _words(
+SLURM = _keys(
     """
     AccountingStorageBackupHost AccountingStorageEnforce AccountingStorageExternalHost AccountingStorageHost
     AccountingStorageParameters AccountingStoragePass AccountingStoragePort AccountingStorageTRES
@@ -49,14 +49,14 @@ SLURM = _words(
     UnkillableStepTimeout UrlParserType UsePam VSizeFactor Waittime X11Parameters
     """
 )
-NODE = _words(
+NODE = _keys(
     """
     NodeName BcastAddr Boards CoreSpecCount CoresPerSocket CpuBind CPUs CpuSpecList Feature Features Gres
     GresConf MemSpecLimit NodeAddr NodeHostname Parameters Port Procs RealMemory Reason RestrictedCoresPerGPU
     Sockets SocketsPerBoard State SuspendTime ThreadsPerCore TmpDisk Topology TRESWeights Weight
     """
 )
-PARTITION = _words(
+PARTITION = _keys(
     """
     PartitionName AllocNodes AllowAccounts AllowGroups AllowQos Alternate CpuBind Default DefaultTime
     DefCpuPerGPU DefMemPerCpu DefMemPerGPU DefMemPerNode DenyAccounts DenyQos DisableRootJobs Exclusive
@@ -66,23 +66,23 @@ PARTITION = _words(
     SuspendTime SuspendTimeout Topology TRESBillingWeights
     """
 )
-NODE_SET = _words(
+NODE_SET = _keys(
     """
     NodeSet Feature Nodes
     """
 )
-DOWN_NODES = _words(
+DOWN_NODES = _keys(
     """
     DownNodes Reason State
     """
 )
-POWER_ACTION = _words(
+POWER_ACTION = _keys(
     """
     PowerAction Location Program
     """
 )
 # Values that must be a whole number, UNLIMITED or INFINITE.
-NUMBERS = _words(
+NUMBERS = _keys(
     """
     AccountingStoragePort AcctGatherNodeFreq BatchStartTimeout Boards CompleteWait CoreSpecCount CoresPerSocket
     CPUs DefCPUPerGPU DefMemPerCPU DefMemPerGPU DefMemPerNode EioTimeout EpilogMsgTime EpilogTimeout
@@ -99,13 +99,13 @@ NUMBERS = _words(
     """
 )
 # Values that must be YES or NO.
-FLAGS = _words(
+FLAGS = _keys(
     """
     AccountingStoreJobComment AllowSpecResourcesUsage Default DisableRootJobs ExclusiveTopo ExclusiveUser Hidden
     LLN PowerDownOnIdle PriorityFavorSmall ReqResv RootOnly TrackWCKey UsePAM
     """
 )
-CGROUP = _words(
+CGROUP = _keys(
     """
     AllowedDevicesFile AllowedRAMSpace AllowedSwapSpace CgroupAutomount CgroupJobIdPaths CgroupMountpoint CgroupPlugin
     CgroupSlice ConstrainCores ConstrainDevices ConstrainRAMSpace ConstrainSwapSpace EnableControllers
@@ -113,13 +113,13 @@ CGROUP = _words(
     MinRAMSpace SignalChildrenProcesses SystemdTimeout
     """
 )
-GRES = _words(
+GRES = _keys(
     """
     AutoDetect Cores Count CPUs File Flags Ignore Link Links MultipleFiles Name NodeName Type
     """
 )
 
-# The first key of a line that is a record of its own, and what else may stand on it.
+# The first key of each kind of record, and the keys that a record of that kind may have.
 RECORDS = {
     "nodename": NODE,
     "partitionname": PARTITION,

@@ -1,7 +1,7 @@
-"""Mistakes in Slurm's configuration files that can be told without starting a daemon.
+"""Mistakes in Slurm's configuration files that are found without starting a daemon.
 
-Every error here is one that slurmctld or slurmd would refuse to start with. What only a running slurmctld can know is
-left to a trial of the real one.
+slurmctld or slurmd would refuse to start with every error that is reported here. The others are found by a trial of the
+real slurmctld.
 """
 
 import difflib
@@ -79,7 +79,7 @@ def _include(name: str, line: int, target: str, files: Mapping[str, str]) -> Ite
 
 def _pair(name: str, line: int, pair: Pair, known: Mapping[str, str]) -> Iterator[Problem]:
     if pair.key not in known:
-        yield Problem(name, line, f"unknown key {pair.name}{_meant(pair.key, known)}")
+        yield Problem(name, line, f"unknown key {pair.name}{_suggestion(pair.key, known)}")
     elif not pair.value:
         yield Problem(name, line, f"{pair.name} has no value")
     elif pair.key in keys.NUMBERS and not _NUMBER.match(pair.value):
@@ -88,13 +88,13 @@ def _pair(name: str, line: int, pair: Pair, known: Mapping[str, str]) -> Iterato
         yield Problem(name, line, f"{pair.name}={pair.value}: YES or NO is expected")
 
 
-def _meant(key: str, known: Mapping[str, str]) -> str:
+def _suggestion(key: str, known: Mapping[str, str]) -> str:
     near = difflib.get_close_matches(key, known, n=1, cutoff=0.8)
     return f"; did you mean {known[near[0]]}?" if near else ""
 
 
 def _partitions(name: str, entries: list[Entry]) -> Iterator[Problem]:
-    """A partition may name nodes and NodeSets of this file only; dynamic nodes come in through their NodeSet."""
+    """A partition may only name nodes and NodeSets of this file; dynamic nodes belong to a NodeSet."""
     sets = {entry.get("nodeset") for entry in entries if entry.get("nodeset")}
     nodes = {node for entry in entries if (text := entry.get("nodename")) for node in _expanded(text)}
     for entry in entries:
@@ -122,7 +122,7 @@ def _flat(name: str, text: str, known: Mapping[str, str]) -> Iterator[Problem]:
             yield Problem(name, entry.line, f"cannot read {entry.rest!r}: Key=Value is expected")
         for pair in entry.pairs:
             if pair.key not in known and pair.key != "include":
-                yield Problem(name, entry.line, f"unknown key {pair.name}{_meant(pair.key, known)}")
+                yield Problem(name, entry.line, f"unknown key {pair.name}{_suggestion(pair.key, known)}")
 
 
 def _cgroup_conf(files: Mapping[str, str]) -> Iterator[Problem]:
@@ -134,7 +134,7 @@ def _cgroup_conf(files: Mapping[str, str]) -> Iterator[Problem]:
     if plugin != "disabled" or "slurm.conf" not in files:
         return
     settings = values([entry for entry in parse(files["slurm.conf"]) if not is_record(entry)])
-    # Without a word Slurm tracks processes by cgroup, but has no task plugin.
+    # By default Slurm tracks processes by cgroup and has no task plugin.
     chosen = {
         "ProctrackType": settings.get("proctracktype", "proctrack/cgroup"),
         "TaskPlugin": settings.get("taskplugin", ""),

@@ -1,31 +1,15 @@
-"""What the operator has to know about slurm.conf: merging, room for nodes, and what a reconfigure cannot change."""
+"""Settings of slurm.conf: merging, MaxNodeCount, what a reconfigure cannot change, and Slurm's checksum."""
 
 from collections.abc import Mapping
 
-from kubeslurm.slurm.conf.lint import is_record, lint
-from kubeslurm.slurm.conf.problem import Problem
-from kubeslurm.slurm.conf.text import Entry, Pair, logical_lines, parse, values
-
-__all__ = [
-    "Entry",
-    "Pair",
-    "Problem",
-    "at_start",
-    "checksum",
-    "lint",
-    "max_node_count",
-    "merged",
-    "needs_restart",
-    "parse",
-    "user_values",
-    "values",
-]
+from kubeslurm.slurm.conf.lint import is_record
+from kubeslurm.slurm.conf.text import logical_lines, parse, values
 
 SMALLEST_NODE_COUNT = 1024
 LARGEST_NODE_COUNT = 65533
 
-# A reconfigure refuses to change ClusterName, SelectType and SlurmUser and keeps listening at the old SlurmctldPort. A
-# changed StateSaveLocation would start with no jobs. The others Slurm documents as read at start only.
+# A reconfigure refuses to change ClusterName, SelectType and SlurmUser, and keeps the old SlurmctldPort. A changed
+# StateSaveLocation would start without jobs. The others are documented as read at start only.
 RESTART_KEYS = (
     "AuthType",
     "ClusterName",
@@ -36,26 +20,16 @@ RESTART_KEYS = (
     "SlurmctldPort",
     "StateSaveLocation",
 )
-# A reconfigure takes another topology.yaml, but goes on with the old one when there is none any more.
+# A reconfigure reads a changed topology.yaml, but keeps the old topology when the file is gone.
 RESTART_FILES = ("topology.yaml",)
 
 
-def user_values(extra: str) -> dict[str, str]:
-    """Settings in a user's extra configuration as merging sees them: one per line, the last wins, none with blanks."""
-    found: dict[str, str] = {}
-    for _, line in logical_lines(extra.replace("\r", "")):
-        name, separator, value = line.partition("=")
-        if separator and " " not in value.strip():
-            found[name.strip().lower()] = value.strip()
-    return found
-
-
 def merged(extra: str, required: Mapping[str, str]) -> list[str]:
-    """Lines that bring together comma lists set by both sides, for the end of the file where they win.
+    """Lines that merge comma lists set by both sides, for the end of the file, where they win.
 
-    `required` holds our own values by key. On equal option names ours stands, because the cluster needs it.
+    `required` has the operator's values by key. Of two options with one name the operator's wins: the cluster needs it.
     """
-    theirs = user_values(extra)
+    theirs = _user_values(extra)
     lines = []
     for name in sorted(required):
         if name.lower() not in theirs:
@@ -69,9 +43,9 @@ def merged(extra: str, required: Mapping[str, str]) -> list[str]:
 
 
 def max_node_count(needed: int, current: int = 0) -> int:
-    """Room for nodes: doubling from 1,024 until `needed` fits, never below `current`.
+    """MaxNodeCount: doubled from 1,024 until `needed` fits, never below `current`.
 
-    Every change costs a restart of slurmctld, and every slot costs memory; so it grows rarely and does not shrink.
+    Every change costs a restart of slurmctld, and every slot costs memory: so it grows in large steps.
     """
     count = max(SMALLEST_NODE_COUNT, current)
     while count < needed and count < LARGEST_NODE_COUNT:
@@ -80,26 +54,41 @@ def max_node_count(needed: int, current: int = 0) -> int:
 
 
 def at_start(files: Mapping[str, str]) -> dict[str, str]:
-    """What slurmctld takes from its files only at its start: settings, and whether there is a file at all."""
+    """What slurmctld reads only at its start: settings, and whether a file exists."""
     found = values([entry for entry in parse(files.get("slurm.conf", "")) if not is_record(entry)])
     settings = {name: found.get(name.lower(), "") for name in RESTART_KEYS}
     return settings | {name: "there" for name in RESTART_FILES if name in files}
 
 
 def needs_restart(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
-    """The settings and files that differ and that only a restart of slurmctld brings into force."""
+    """The settings and files that differ and that only a restart of slurmctld applies."""
     before, after = at_start(old), at_start(new)
     return [name for name in (*RESTART_KEYS, *RESTART_FILES) if before.get(name) != after.get(name)]
 
 
-def checksum(text: str) -> int:
-    """The number by which Slurm tells two slurm.conf apart; `SlurmClient.conf` reports that of the live one."""
+def checksum(text: str) -> int | None:
+    """Slurm's checksum of a slurm.conf, comments included; None when it includes files, which count as well.
+
+    `SlurmClient.conf` returns the checksum of the configuration that slurmctld runs with.
+    """
+    if any(pair.key == "include" for entry in parse(text) for pair in entry.pairs):
+        return None
     value = 0
     for byte in text.encode():
-        # Slurm adds each byte as a signed char.
+        # Slurm uses each byte as a signed char.
         value ^= (byte << 8) if byte < 128 else (0xFFFF0000 | (byte << 8))
         value = ((value << 8) ^ _CRC[(value >> 8) & 0xFF]) & 0xFFFFFFFF
     return value
+
+
+def _user_values(extra: str) -> dict[str, str]:
+    """Settings of a user's extra configuration that can be merged: one per line without blanks, the last one wins."""
+    found: dict[str, str] = {}
+    for _, line in logical_lines(extra.replace("\r", "")):
+        name, separator, value = line.partition("=")
+        if separator and " " not in value.strip():
+            found[name.strip().lower()] = value.strip()
+    return found
 
 
 def _crc_row(byte: int) -> int:

@@ -1,4 +1,4 @@
-"""Slurm's configuration text, line by line, the way slurmctld reads it."""
+"""The text of Slurm's configuration files, read as slurmctld reads it."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ _PAIR = re.compile(r"""\s*([^\s=+\-/*]+)\s*([+\-/*]?)=\s*(?:"([^"]*)"|'([^']*)'|
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """`Key=Value` in the user's spelling; `key` is the lower-case form to compare with."""
+    """`Key=Value` in the user's spelling; keys are compared by their lower-case form."""
 
     name: str
     value: str
@@ -21,7 +21,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One logical line: the pairs on it, and what could not be read as pairs."""
+    """One logical line: its pairs, and the rest of it that is not a pair."""
 
     line: int
     pairs: tuple[Pair, ...]
@@ -37,7 +37,7 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 def logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with comments cut and continuations joined, each with the number of its first line."""
+    """Lines without comments and with continuations joined, each with the number of its first line."""
     joined, start = "", 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line = _without_comment(raw).rstrip()
@@ -59,7 +59,7 @@ def parse(text: str) -> list[Entry]:
 
 
 def values(entries: list[Entry]) -> dict[str, str]:
-    """Single-valued settings by lower-case key: as in Slurm the last one wins, and `+=` adds to what came before."""
+    """Single-valued settings by lower-case key: as in Slurm the last one wins, and `+=` adds to the value before."""
     result: dict[str, str] = {}
     for entry in entries:
         for pair in entry.pairs:

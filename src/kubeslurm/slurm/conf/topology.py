@@ -40,9 +40,9 @@ def _topologies(document: list[dict[str, Any]]) -> Iterator[Problem]:
         shapes = [shape for shape in _SHAPES if shape in item]
         if len(shapes) != 1:
             yield Problem(_FILE, 0, f"topology {name}: exactly one of {', '.join(_SHAPES)} is expected")
-        for shape, examine in (("tree", _tree), ("block", _block)):
+        for shape, check in (("tree", _tree), ("block", _block)):
             if isinstance(item.get(shape), dict):
-                yield from examine(name, item[shape])
+                yield from check(name, item[shape])
             elif shape in item:
                 yield Problem(_FILE, 0, f"topology {name}: {shape} has no contents")
     if sum(1 for item in document if item.get("cluster_default")) > 1:

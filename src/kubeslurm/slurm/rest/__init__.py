@@ -1,1 +1,1 @@
-"""Slurm's REST API."""
+"""Slurm's REST API: slurmctld under `/slurm/`, slurmdbd under `/slurmdb/`."""

@@ -1,4 +1,4 @@
-"""What an HTTP answer of slurmrestd means. Slurm's status codes alone do not tell."""
+"""What an answer of slurmrestd means: the HTTP status alone does not tell."""
 
 from typing import TypeVar
 
@@ -13,8 +13,10 @@ UNKNOWN_JOB = 2017
 BAD_TRANSITION = 2180
 BAD_CREDENTIAL = 1007
 ALREADY_OVER = 2021
-# slurmctld could not be reached, is shutting down, or hangs, seen through slurmrestd.
-_CONTROLLER_AWAY = frozenset({*range(1800, 1810), 5004})
+# slurmrestd cannot reach slurmctld, or slurmctld shuts down or hangs.
+_NO_CONTROLLER = frozenset({*range(1800, 1810), 5004})
+# slurmrestd cannot reach slurmdbd, or slurmdbd not its database.
+_NO_DATABASE = frozenset({7000, 7008})
 _MISSING = frozenset({UNKNOWN_NODE, UNKNOWN_JOB})
 
 
@@ -32,14 +34,14 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """What every answer carries beside its payload."""
+    """What every answer has beside its payload."""
 
     errors: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
 
 
-def judge(method: str, status: int, body: bytes) -> SlurmError | None:
-    """The failure that an answer stands for, or None when the call did what was asked."""
+def failure_of(method: str, status: int, body: bytes) -> SlurmError | None:
+    """The failure that an answer stands for; None when the call did what was asked."""
     envelope = _envelope(body)
     if status in (401, 403, 511):
         return Unauthorized(_first(envelope, "Slurm did not accept the token"))
@@ -48,33 +50,35 @@ def judge(method: str, status: int, body: bytes) -> SlurmError | None:
     if envelope is None:
         return None if status == 304 else Unreachable(f"slurmrestd answered {status} without a readable body")
     if envelope.errors:
-        return _failure(method, status, envelope.errors[0])
+        return _from_fault(method, status, envelope.errors[0])
     if status >= 500:
         return Unreachable(f"slurmrestd answered {status}")
     if status >= 400:
         return Refused(0, f"slurmrestd answered {status}")
-    # A field of the wrong type is dropped with a warning and status 200: the write did not do what we meant.
+    # Slurm ignores a field of the wrong type, with a warning and status 200: the write is not what was asked for.
     if method != "GET" and envelope.warnings:
         return Refused(0, f"Slurm ignored a part of the request: {envelope.warnings[0].text}")
     return None
 
 
 def decode(body: bytes, kind: type[T]) -> T:
-    """The body as a struct; a byte that is not UTF-8 costs one character, not the whole answer."""
+    """The body as a struct; a byte that is not UTF-8 becomes a replacement character."""
     try:
         return msgspec.json.decode(body, type=kind)
     except UnicodeDecodeError:
-        # Slurm passes names, comments and reasons on as it got them from whoever wrote them.
+        # Slurm returns names, comments and reasons byte for byte as users wrote them.
         return msgspec.json.decode(body.decode(errors="replace"), type=kind)
 
 
-def _failure(method: str, status: int, fault: Fault) -> SlurmError:
+def _from_fault(method: str, status: int, fault: Fault) -> SlurmError:
     number = fault.error_number
     if number == BAD_CREDENTIAL:
         return Unauthorized(fault.text)
-    if number in _CONTROLLER_AWAY or status in (502, 503, 504):
+    if number in _NO_DATABASE:
+        return Unreachable(f"slurmdbd does not answer: {fault.text}")
+    if number in _NO_CONTROLLER or status in (502, 503, 504):
         return Unreachable(f"slurmctld does not answer: {fault.text}")
-    # A read of an unknown node answers 200 with error 0, "No error".
+    # For an unknown node Slurm answers a read with 200 and error 0, "No error".
     if number in _MISSING or (method == "GET" and status == 200 and number == 0):
         return NotFound(fault.text)
     return Refused(number, fault.text)

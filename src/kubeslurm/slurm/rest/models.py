@@ -1,4 +1,4 @@
-"""The few fields of Slurm's answers that we use, as frozen structs in Slurm's own spelling."""
+"""The fields of Slurm's answers that are used, as frozen structs in Slurm's spelling."""
 
 from typing import Any
 
@@ -38,9 +38,6 @@ class Node(msgspec.Struct, frozen=True):
     topology: str = ""
     features: tuple[str, ...] = ()
     active_features: tuple[str, ...] = ()
-    hostname: str = ""
-    address: str = ""
-    version: str = ""
     alloc_cpus: int = 0
     slurmd_start_time: Number = UNSET_NUMBER
     reason_changed_at: Number = UNSET_NUMBER
@@ -61,19 +58,8 @@ class Node(msgspec.Struct, frozen=True):
         return self.drain and not self.busy and not SETTLED.isdisjoint(self.state)
 
     @property
-    def draining(self) -> bool:
-        """Whether the node is drained but not yet known to be empty."""
-        return self.drain and not self.drained
-
-    @property
     def down(self) -> bool:
         return "DOWN" in self.state
-
-    @property
-    def idle(self) -> bool:
-        """Whether a job could start here now."""
-        hindered = self.drain or self.down or self.busy or self.not_responding or self.invalid
-        return "IDLE" in self.state and not hindered
 
     @property
     def not_responding(self) -> bool:
@@ -81,22 +67,21 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def invalid(self) -> bool:
-        """Whether slurmd registered with less than the record promises; only deleting the record helps."""
+        """Whether slurmd registered with less than its record says; only deleting the record helps."""
         return "INVALID_REG" in self.state
 
     @property
     def ours(self) -> bool:
-        """Whether the reason was written by the operator, so that the operator may lift it."""
+        """Whether the operator wrote the reason, and so may remove it."""
         return self.reason.startswith(REASON_PREFIX)
 
 
 class NodeUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A change to one or many nodes; a field left at None is not touched."""
+    """A change to one or many nodes; a field that is None is not changed."""
 
     state: tuple[str, ...] | None = None
     reason: str | None = None
     comment: str | None = None
-    extra: str | None = None
     topology_str: str | None = None
     features: tuple[str, ...] | None = None
     features_act: tuple[str, ...] | None = None
@@ -120,23 +105,54 @@ def _prefixed(reason: str) -> str:
 
 
 class JobState(msgspec.Struct, frozen=True):
-    """A row of the light job list; tasks of an array that wait all carry the array's id."""
+    """A row of `jobs/state`; the pending tasks of an array all have the array's id."""
 
     job_id: int
     state: tuple[str, ...] = ()
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One job, read singly."""
+    """One job; of a pending array, all tasks that have not started."""
 
     job_id: int
     name: str = ""
-    partition: str = ""
+    user_name: str = ""
+    account: str = ""
+    partition: str = ""  # several, separated by commas, while the job is pending
+    qos: str = ""
     job_state: tuple[str, ...] = ()
-    nodes: str = ""
+    state_reason: str = ""
+    state_description: str = ""
+    priority: Number = UNSET_NUMBER  # 0: held
+    submit_time: Number = UNSET_NUMBER
+    eligible_time: Number = UNSET_NUMBER
+    start_time: Number = UNSET_NUMBER  # expected, while the job is pending
+    time_limit: Number = UNSET_NUMBER  # minutes
     requeue: bool = False
-    start_time: Number = UNSET_NUMBER
-    time_limit: Number = UNSET_NUMBER
+    nodes: str = ""
+    node_count: Number = UNSET_NUMBER
+    cpus: Number = UNSET_NUMBER
+    tres_req_str: str = ""
+    features: str = ""
+    licenses: str = ""
+    resv_name: str = ""
+    dependency: str = ""
+    array_job_id: Number = UNSET_NUMBER
+    array_task_id: Number = UNSET_NUMBER
+    array_task_string: str = ""
+    het_job_id: Number = UNSET_NUMBER
+    het_job_offset: Number = UNSET_NUMBER
+
+
+class Association(msgspec.Struct, frozen=True):
+    """A user's right to run jobs under an account, with the QoS that it allows."""
+
+    account: str
+    user: str
+    cluster: str = ""
+    partition: str = ""
+    qos: tuple[str, ...] = ()
+    is_default: bool = False
 
 
 class Ping(msgspec.Struct, frozen=True):
@@ -147,18 +163,16 @@ class Ping(msgspec.Struct, frozen=True):
     status: str = ""
 
 
-class LiveConf(msgspec.Struct, frozen=True):
-    """The configuration that slurmctld runs with; `read_at` moves at every start and reconfigure, in whole seconds."""
+class RunningConf(msgspec.Struct, frozen=True):
+    """The configuration that slurmctld runs with: its settings, the checksum of slurm.conf, and when it was read."""
 
     values: dict[str, Any]
-    read_at: int = 0
     checksum: int = 0
-    path: str = ""
-    version: str = ""
+    read_at: int = 0  # whole seconds; changes with every start and reconfigure
 
 
 class Nodes(msgspec.Struct, frozen=True):
-    """A full node list and the time to ask with for the next one."""
+    """A full list of nodes, and the `update_time` to ask for the next one with."""
 
     nodes: tuple[Node, ...]
     last_update: int

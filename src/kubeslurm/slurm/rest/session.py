@@ -1,4 +1,4 @@
-"""The connections to slurmrestd, and what can go wrong on them."""
+"""HTTP connections to slurmrestd, and their errors."""
 
 import asyncio
 import functools
@@ -14,22 +14,22 @@ from aiohttp.client_proto import ResponseHandler
 from kubeslurm.engine.http import unrepeated
 
 CONNECT = 1.0
-KEEP = 5.0  # seconds; slurmrestd may close an idle connection later on
+KEEP = 5.0  # seconds that an idle connection is kept; slurmrestd closes it later than that
 
 _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*(\d+)")
 _CLOSES = re.compile(rb"\r\nconnection:[ \t]*close")
 
 
-class LineError(Exception):
-    """The connection broke; what was asked for may have been done."""
+class ConnectionLostError(Exception):
+    """The connection broke; the request may have been carried out."""
 
 
-class UnsentError(LineError):
-    """There was no connection: nothing was asked."""
+class NotSentError(ConnectionLostError):
+    """There was no connection; the request was not sent."""
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """A whole answer, and what it answers."""
+    """A whole answer, and the path that was asked for."""
 
     status: int
     body: bytes
@@ -37,7 +37,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class Http(Protocol):
-    """What the transport needs of the network."""
+    """Sends a request and returns the whole answer."""
 
     async def send(
         self,
@@ -54,33 +54,33 @@ class Http(Protocol):
 
 
 def direct() -> aiohttp.BaseConnector:
-    """Pods are reached directly, never through a proxy of the environment."""
+    """Connections without a proxy, whatever the environment says: pods are reached directly."""
     return aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP)
 
 
-class _Once(ResponseHandler):
-    """Lets the first copy of an answer through.
+class _FirstAnswerOnly(ResponseHandler):
+    """Cuts off the second copy of an answer.
 
-    slurmrestd 26.05 sends an answer that refuses something twice, then closes; the library would take the whole for
-    malformed, and what was refused, and why, would be lost.
+    slurmrestd 26.05 sends a refusal twice and then closes; the library would take both for one malformed answer, and
+    the reason of the refusal would be lost.
     """
 
-    _head: bytes | None = None  # what has come of the head of an answer; None once it is whole
-    _left: int | None = None  # bytes of a closing answer that are still to come
+    _head: bytes | None = None  # what was received of an answer's head; None once it is complete
+    _left: int | None = None  # missing bytes of an answer after which the server closes
 
     def set_response_params(self, **params: Any) -> None:
-        self._head, self._left = b"", None  # the library awaits another answer
+        self._head, self._left = b"", None  # the library waits for another answer
         super().set_response_params(**params)
 
     def data_received(self, data: bytes) -> None:
         if self._head is not None:
-            self._look(self._head, data)
+            self._read_head(self._head, data)
         if self._left is not None:
             data = data[: self._left]
             self._left -= len(data)
-        super().data_received(data)  # even without any: so the library goes on with what it has put aside
+        super().data_received(data)  # even if empty: the library then goes on with data that it has set aside
 
-    def _look(self, passed: bytes, data: bytes) -> None:
+    def _read_head(self, passed: bytes, data: bytes) -> None:
         head, end, _ = (passed + data).partition(b"\r\n\r\n")
         if not end:
             self._head = head
@@ -93,7 +93,7 @@ class _Once(ResponseHandler):
 
 
 class Session:
-    """Connections that are kept for a while; made in the loop that first uses them."""
+    """Connections that are kept for a while; opened in the event loop that first uses them."""
 
     def __init__(self, connector: Callable[[], aiohttp.BaseConnector] = direct) -> None:
         self._connector = connector
@@ -110,15 +110,15 @@ class Session:
         body: bytes,
         changes: bool,
     ) -> Reply:
-        """One exchange; its deadline is the caller's, but for the time that a connection may take.
+        """Sends one request; only the time to connect is limited here, the deadline is the caller's.
 
-        A read whose connection ends without an answer is sent once more; what `changes` something never is.
+        A read whose connection ends without an answer is sent once more; a request that `changes` something never is.
         """
         if self._closed:
-            raise UnsentError("the connections to this cluster were closed")
+            raise NotSentError("the connections to this cluster were closed")
         session = self._session or self._open()
         try:
-            # Hostlists come with their brackets escaped, and must stay so.
+            # The brackets of hostlists are escaped already.
             target = yarl.URL(url, encoded=True).update_query(params)
             async with session.request(
                 method,
@@ -129,12 +129,12 @@ class Session:
                 middlewares=(unrepeated,) if changes else (),
             ) as found:
                 if 300 <= found.status < 400 and found.status != 304:
-                    raise LineError(f"answered {found.status}, which slurmrestd never does: another server is there")
+                    raise ConnectionLostError(f"answered {found.status}, which is not an answer of slurmrestd")
                 return Reply(found.status, await found.read(), target.path)
         except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, ValueError) as error:
-            raise UnsentError(_words(error)) from error
+            raise NotSentError(_describe(error)) from error
         except aiohttp.ClientError as error:
-            raise LineError(_words(error)) from error
+            raise ConnectionLostError(_describe(error)) from error
 
     async def close(self) -> None:
         self._closed = True
@@ -144,8 +144,8 @@ class Session:
 
     def _open(self) -> aiohttp.ClientSession:
         connector = self._connector()
-        # The library has no public way to choose the protocol of a connection.
-        connector._factory = functools.partial(_Once, loop=asyncio.get_running_loop())  # type: ignore[assignment]
+        # The library has no public option for the protocol class of a connection.
+        connector._factory = functools.partial(_FirstAnswerOnly, loop=asyncio.get_running_loop())  # type: ignore[assignment]
         self._session = aiohttp.ClientSession(
             connector=connector,
             timeout=aiohttp.ClientTimeout(total=None, connect=CONNECT),
@@ -155,5 +155,5 @@ class Session:
         return self._session
 
 
-def _words(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     return f"{type(error).__name__} {error}".strip()

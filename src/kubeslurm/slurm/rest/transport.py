@@ -1,26 +1,31 @@
-"""HTTP to whichever slurmrestd answers: deadlines, fail-over, and the API version that each replica serves."""
+"""Requests to one of several slurmrestd: deadlines, fail-over, and the API version that each of them serves."""
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from kubeslurm.slurm.errors import NotServed, SlurmError, Unauthorized, Unreachable
-from kubeslurm.slurm.rest.answers import judge
-from kubeslurm.slurm.rest.session import Http, LineError, Reply, Session, UnsentError
+from kubeslurm.slurm.rest.answers import failure_of
+from kubeslurm.slurm.rest.session import ConnectionLostError, Http, NotSentError, Reply, Session
 
-# Newest first. The structs of models.py have been compared with v0.0.44 and v0.0.45. Older versions lack endpoints
-# that we need.
+# Newest first. The structs of models.py were compared with v0.0.44 and v0.0.45; older versions lack endpoints.
 VERSIONS = ("v0.0.46", "v0.0.45", "v0.0.44")
 DEADLINE = 8.0
 
-# Given the time that a change to Slurm may take, says how much of it is allowed, or raises when none may start.
+# The two halves of the API: slurmctld's and slurmdbd's. A slurmrestd serves both in the same versions.
+Api = Literal["slurm", "slurmdb"]
+SLURM: Api = "slurm"
+SLURMDB: Api = "slurmdb"
+
+# Takes the seconds that a change may last and returns how many are allowed; raises when no change may start.
 Admit = Callable[[float], float]
 
 
 class _Call(msgspec.Struct, frozen=True):
     method: str
+    api: Api
     path: str
     params: dict[str, str] | None = None
     content: bytes | None = None
@@ -29,7 +34,7 @@ class _Call(msgspec.Struct, frozen=True):
 
 
 class Transport:
-    """Sends requests to one of several equal slurmrestd, staying with one that works."""
+    """Sends requests to one of several equal slurmrestd, and keeps to one that works."""
 
     def __init__(
         self,
@@ -54,7 +59,7 @@ class Transport:
         return tuple(self._servers)
 
     def use(self, servers: Sequence[str]) -> bool:
-        """Replaces the list of replicas; the one in use stays first if it is still listed. Says whether one is new."""
+        """Replaces the list of replicas; the one in use stays first if it is listed. Returns whether one is new."""
         before = set(self._servers)
         current = self._servers[0] if self._servers else None
         self._servers = sorted((server.rstrip("/") for server in servers), key=lambda server: server != current)
@@ -62,7 +67,7 @@ class Transport:
         return not before.issuperset(self._servers)
 
     async def version(self) -> str:
-        """The API version in use, found out if need be."""
+        """The API version in use."""
         await self.call("GET", "ping/")
         return self._versions[self._servers[0]]
 
@@ -75,17 +80,19 @@ class Transport:
         body: Any = None,
         deadline: float = DEADLINE,
         changes: bool = False,
+        api: Api = SLURM,
     ) -> Reply:
-        """One call to `/slurm/<version>/<path>`; raises the SlurmError that the answer stands for.
+        """One call to `/<api>/<version>/<path>`; raises the SlurmError that the answer stands for.
 
-        `changes` marks a GET that is no read: Slurm has some. Whatever changes something must be admitted.
+        `changes` marks a GET that changes something: Slurm has some. Every change needs the consent of `admit`.
         """
         if self._closed:
             raise Unreachable("the connection to this cluster was closed, because no RestApi serves it any more")
         content = None if body is None else msgspec.json.encode(body)
+        call = _Call(method, api, path, params, content, changes or method != "GET", deadline)
         try:
             async with asyncio.timeout(deadline):
-                return await self._try_each(_Call(method, path, params, content, changes or method != "GET", deadline))
+                return await self._try_each(call)
         except TimeoutError as late:
             raise Unreachable(f"no answer from Slurm within {deadline:g} s") from late
 
@@ -94,53 +101,53 @@ class Transport:
         await self._http.close()
 
     async def _try_each(self, call: _Call) -> Reply:
-        trouble: SlurmError = Unreachable("no slurmrestd is known for this cluster")
+        failure: SlurmError = Unreachable("no slurmrestd is known for this cluster")
         answers = 0
         for server in tuple(self._servers):
             try:
                 version = self._versions.get(server) or await self._probe(server)
-                response = await self._carry_out(call, f"{server}/slurm/{version}/{call.path}")
+                reply = await self._send_admitted(call, server, version)
             except SlurmError as error:  # from the probe: the call itself was not sent
-                trouble = error
-                self._leave(server)
+                failure = error
+                self._move_last(server)
                 continue
-            except LineError as error:
-                trouble = Unreachable(f"{server} does not answer: {error}")
-                self._leave(server)
-                # The request may have been carried out before the line broke: only reads go to the next replica then.
-                if call.changes and not isinstance(error, UnsentError):
+            except ConnectionLostError as error:
+                failure = Unreachable(f"{server} does not answer: {error}")
+                self._move_last(server)
+                # The request may have been carried out before the connection broke: then only reads may be repeated.
+                if call.changes and not isinstance(error, NotSentError):
                     break
                 continue
             except (asyncio.CancelledError, TimeoutError):
-                self._leave(server)
+                self._move_last(server)
                 raise
-            failure = judge(call.method, response.status, response.body)
-            if failure is None:
-                return response
-            trouble, answers = failure, answers + 1
-            self._learn(server, response.status, failure)
-            if answers > 1 or not _elsewhere(call, failure):
+            answered = failure_of(call.method, reply.status, reply.body)
+            if answered is None:
+                return reply
+            failure, answers = answered, answers + 1
+            self._note_failure(server, reply.status, failure)
+            if answers > 1 or not _may_repeat(call, failure):
                 break
-        raise trouble
+        raise failure
 
-    async def _carry_out(self, call: _Call, url: str) -> Reply:
+    async def _send_admitted(self, call: _Call, server: str, version: str) -> Reply:
         if not call.changes or self._admit is None:
-            return await self._send(call, url)
-        # Asked for at the last moment: finding a replica and its version takes time.
+            return await self._send(call, server, version)
+        # As late as possible: finding a replica and its version has taken time.
         async with asyncio.timeout(self._admit(call.deadline)):
-            return await self._send(call, url)
+            return await self._send(call, server, version)
 
-    def _learn(self, server: str, status: int, failure: SlurmError) -> None:
+    def _note_failure(self, server: str, status: int, failure: SlurmError) -> None:
         if isinstance(failure, NotServed):
-            self._versions.pop(server, None)  # another release may be running there by now
+            self._versions.pop(server, None)  # another release may run there by now
         elif status >= 500 or isinstance(failure, Unreachable | Unauthorized):
-            # It may hold an old key or an old slurm.conf: another replica is asked first from now on.
-            self._leave(server)
+            # It may have an old key or an old slurm.conf: from now on another replica is asked first.
+            self._move_last(server)
 
     async def _probe(self, server: str) -> str:
         for version in self._candidates:
-            response = await self._send(_Call("GET", "ping/"), f"{server}/slurm/{version}/ping/")
-            failure = judge("GET", response.status, response.body)
+            reply = await self._send(_Call("GET", SLURM, "ping/"), server, version)
+            failure = failure_of("GET", reply.status, reply.body)
             if failure is None:
                 self._versions[server] = version
                 return version
@@ -150,7 +157,8 @@ class Transport:
             f"{server} serves none of the API versions {', '.join(self._candidates)}; Slurm 25.11 or newer is needed"
         )
 
-    async def _send(self, call: _Call, url: str) -> Reply:
+    async def _send(self, call: _Call, server: str, version: str) -> Reply:
+        url = f"{server}/{call.api}/{version}/{call.path}"
         headers = {"X-SLURM-USER-TOKEN": self.token()}
         if call.content is not None:
             headers["Content-Type"] = "application/json"
@@ -158,14 +166,14 @@ class Transport:
             call.method, url, params=call.params or {}, headers=headers, body=call.content or b"", changes=call.changes
         )
 
-    def _leave(self, server: str) -> None:
-        # Calls that failed at the same time must not bring the sick one back to the front.
+    def _move_last(self, server: str) -> None:
+        # Only if it is first: a second call that failed there must not move the next replica.
         if self._servers and self._servers[0] == server:
             self._servers.append(self._servers.pop(0))
 
 
-def _elsewhere(call: _Call, failure: SlurmError) -> bool:
-    """Whether another replica may do better; a change goes there only if it cannot have been carried out here."""
+def _may_repeat(call: _Call, failure: SlurmError) -> bool:
+    """Whether the call may go to another replica: a change only if it cannot have been carried out."""
     if isinstance(failure, NotServed):
         return False
     return isinstance(failure, Unauthorized) or (isinstance(failure, Unreachable) and not call.changes)

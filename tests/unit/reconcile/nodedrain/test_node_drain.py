@@ -56,7 +56,7 @@ async def test_an_admins_drain_cordons_and_a_resume_uncordons(world: World, mark
     assert not node(world)["spec"].get("unschedulable")
     assert node(world)["status"]["conditions"] == []
     assert not is_marked(world)
-    assert world.slurm.records["gpu-0"].idle
+    assert world.slurm.is_idle("gpu-0")
 
 
 async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: NodeDrainReconciler) -> None:
@@ -66,7 +66,7 @@ async def test_a_users_cordon_is_no_drain_of_an_admins(world: World, marker: Nod
     assert not is_marked(world)
     world.cordon("host-0", False)
     await mirrored(world, marker)
-    assert world.slurm.records["gpu-0"].idle
+    assert world.slurm.is_idle("gpu-0")
 
 
 async def test_a_users_cordon_outlives_an_admins_drain(world: World, marker: NodeDrainReconciler) -> None:

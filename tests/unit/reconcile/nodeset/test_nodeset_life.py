@@ -106,7 +106,7 @@ async def test_scaling_back_out_resumes_a_draining_worker(world: World) -> None:
     job = world.slurm.submit("gpu-0", "gpu-1")
     world.nodeset(replicas=1)
     await world.turn(2)
-    assert world.slurm.records["gpu-1"].draining
+    assert world.slurm.is_draining("gpu-1")
     world.nodeset(replicas=2)
     await world.turn(3)
     assert not world.slurm.records["gpu-1"].drain
@@ -119,7 +119,7 @@ async def test_workers_that_come_back_are_usable_at_once(world: World) -> None:
     for replicas in (1, 3):
         world.nodeset(replicas=replicas)
         await world.turn(5)
-    assert all(world.slurm.records[f"gpu-{n}"].idle for n in range(3))
+    assert all(world.slurm.is_idle(f"gpu-{n}") for n in range(3))
 
 
 async def test_a_rolling_update_drains_each_worker_once_and_waits_for_jobs(world: World) -> None:
@@ -128,13 +128,13 @@ async def test_a_rolling_update_drains_each_worker_once_and_waits_for_jobs(world
     world.nodeset(replicas=4, extraConf="Weight=2")
     await world.turn(12)
     assert job in world.slurm.jobs
-    assert world.slurm.records["gpu-3"].draining
+    assert world.slurm.is_draining("gpu-3")
     world.slurm.finish(job)
     await world.turn(12)
     drains = [call for call in world.slurm.calls if "DRAIN" in call]
     assert sorted(drains) == [f"update gpu-{n} ('DRAIN',)" for n in range(4)]
     assert world.status()["updatedReplicas"] == 4
-    assert all(world.slurm.records[f"gpu-{n}"].idle for n in range(4))
+    assert all(world.slurm.is_idle(f"gpu-{n}") for n in range(4))
     assert world.violations == []
 
 
@@ -149,7 +149,7 @@ async def test_a_worker_that_vanishes_in_the_middle_of_an_update_is_made_again(w
     await world.turn(12)
     assert world.pod_names() == ["gpu-0", "gpu-1", "gpu-2"]
     assert world.status()["updatedReplicas"] == 3
-    assert all(node.idle for node in world.slurm.records.values())
+    assert all(map(world.slurm.is_idle, world.slurm.records))
 
 
 async def test_rolling_a_worker_takes_at_most_five_writes(world: World) -> None:
@@ -169,7 +169,7 @@ async def test_cordon_drains_and_uncordon_resumes(world: World) -> None:
     assert held.reason.startswith("slurm-operator: Node (host-1) was cordoned")
     world.cordon("host-1", cordoned=False)
     await world.turn(3)
-    assert all(node.idle for node in world.slurm.records.values())
+    assert all(map(world.slurm.is_idle, world.slurm.records))
 
 
 async def test_an_admins_drain_survives_cordon_uncordon_and_an_operator_restart(world: World) -> None:
@@ -194,7 +194,7 @@ async def test_a_users_cordon_of_a_pod_holds_until_it_is_lifted(world: World) ->
     assert world.slurm.records["gpu-0"].drain
     await world.kube.patch(POD, key, {"metadata": {"annotations": {names.POD_CORDON: None}}})
     await world.turn(2)
-    assert world.slurm.records["gpu-0"].idle
+    assert world.slurm.is_idle("gpu-0")
 
 
 async def test_a_pod_that_vanished_under_a_job_is_fenced_and_comes_back(world: World) -> None:
@@ -205,7 +205,7 @@ async def test_a_pod_that_vanished_under_a_job_is_fenced_and_comes_back(world: W
     await world.turn(4)
     assert world.slurm.requeued == [job]
     assert other in world.slurm.jobs
-    assert world.slurm.records["gpu-0"].idle
+    assert world.slurm.is_idle("gpu-0")
 
 
 async def test_a_container_restarted_under_a_job_is_fenced(world: World) -> None:
@@ -215,7 +215,7 @@ async def test_a_container_restarted_under_a_job_is_fenced(world: World) -> None
     world.restart_container("gpu-0")
     await world.turn(4)
     assert world.slurm.requeued == [job]
-    assert all(node.idle for node in world.slurm.records.values())
+    assert all(map(world.slurm.is_idle, world.slurm.records))
 
 
 async def test_a_job_that_started_after_the_restart_is_left_alone(world: World) -> None:

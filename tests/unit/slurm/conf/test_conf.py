@@ -113,6 +113,61 @@ def test_settings_of_a_record_are_not_taken_for_global_ones() -> None:
     assert restarting(old, old + "NodeName=x SlurmUser=y\n") == []
 
 
+# What `conf` of a Slurm 26.05.5 returned that ran with this text.
+FULL_CHECKSUM = 2388391227
+FULL = """\
+#
+### GENERAL ###
+ClusterName=slurm_slurm
+SlurmUser=slurm
+SlurmctldHost=slurm-controller-0(slurm-controller.slurm)
+SlurmctldPort=6817
+StateSaveLocation=/var/spool/slurmctld/slurm_slurm
+SlurmdUser=root
+SlurmdPort=6818
+SlurmdSpoolDir=/var/spool/slurmd
+MaxNodeCount=1024
+#
+### LOGGING ###
+SlurmctldLogFile=/var/log/slurm/slurmctld.log
+SlurmSchedLogFile=/var/log/slurm/slurmctld.log
+SlurmdLogFile=/var/log/slurm/slurmd.log
+#
+### PLUGINS & PARAMETERS ###
+AuthType=auth/slurm
+CredType=cred/slurm
+AuthAltTypes=auth/jwt
+AuthAltParameters=jwt_key=/etc/slurm/jwt.key
+AuthInfo=use_client_ids
+SlurmctldParameters=enable_configless,reconfig_on_restart
+#
+### ACCOUNTING ###
+AccountingStorageType=accounting_storage/none
+#
+### NODESET & PARTITION ###
+NodeSet=cpu Feature=cpu
+#
+### EXTRA CONFIG ###
+ReturnToService=1
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+JobAcctGatherType=jobacct_gather/none
+PartitionName=all Nodes=ALL Default=YES MaxTime=UNLIMITED
+"""
+
+
+def test_the_checksum_is_the_one_slurm_computes() -> None:
+    assert conf.checksum(FULL) == FULL_CHECKSUM
+
+
+def test_comments_count_in_the_checksum() -> None:
+    assert conf.checksum("# x\n" + FULL) != FULL_CHECKSUM
+
+
+def test_a_configuration_with_included_files_has_no_checksum() -> None:
+    assert conf.checksum("Include other.conf\n") is None
+
+
 @pytest.mark.parametrize("text", ["", "ClusterName=test\n", "# \u00e4\n", "x" * 5000])
 def test_the_checksum_by_table_equals_the_one_bit_by_bit(text: str) -> None:
     assert conf.checksum(text) == slow_checksum(text)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable
-from kubeslurm.slurm.rest.answers import judge
+from kubeslurm.slurm.rest.answers import failure_of
 
 
 def body(number: int | None = None, text: str = "text", warnings: list[str] | None = None) -> bytes:
@@ -53,12 +53,12 @@ def body(number: int | None = None, text: str = "text", warnings: list[str] | No
 def test_each_answer_means_what_slurm_meant(
     method: str, status: int, content: bytes, verdict: type[SlurmError] | None
 ) -> None:
-    failure = judge(method, status, content)
+    failure = failure_of(method, status, content)
     assert (type(failure) if failure else None) == verdict
 
 
 def test_a_refusal_carries_slurms_number_and_words() -> None:
-    failure = judge("DELETE", 422, body(2016, "Requested nodes are busy"))
+    failure = failure_of("DELETE", 422, body(2016, "Requested nodes are busy"))
     assert isinstance(failure, Refused)
     assert failure.number == 2016
     assert str(failure) == "Requested nodes are busy (Slurm error 2016)"

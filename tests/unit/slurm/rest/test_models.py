@@ -11,6 +11,8 @@ from kubeslurm.slurm.rest.models import Job, Node, NodeUpdate, Number
 
 RECORDED = Path(__file__).parent / "recorded"
 VERSIONS = sorted(path.stem for path in RECORDED.glob("*.json"))
+# The recordings are abridged. Slurm has this field in all versions; tests/slurm reads it from the real one.
+NOT_RECORDED = {"tres_req_str"}
 
 
 def recorded(version: str) -> dict[str, Any]:
@@ -23,18 +25,28 @@ def recorded(version: str) -> dict[str, Any]:
 def test_every_field_is_in_the_recorded_answer(version: str, answer: str, model: type[msgspec.Struct]) -> None:
     body = recorded(version)[answer]
     row = (body.get("nodes") or body.get("jobs"))[0]
-    assert {field.encode_name for field in msgspec.structs.fields(model)} <= row.keys()
+    assert {field.encode_name for field in msgspec.structs.fields(model)} - NOT_RECORDED <= row.keys()
     msgspec.convert(row, model)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_recorded_node_reads_as_it_was(version: str) -> None:
     node = msgspec.convert(recorded(version)["nodes"]["nodes"][0], Node)
-    assert node.name == node.hostname == "n1"
+    assert node.name == "n1"
     assert node.busy
-    assert not node.idle
     assert node.alloc_cpus == 1
     assert node.slurmd_start_time.value
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_recorded_job_reads_as_it_was(version: str) -> None:
+    job = msgspec.convert(recorded(version)["job"]["jobs"][0], Job)
+    assert (job.job_id, job.array_job_id.value, job.array_task_id.value) == (2, 1, 1)
+    assert (job.job_state, job.state_reason, job.nodes) == (("RUNNING",), "None", "n1")
+    assert (job.user_name, job.partition, job.priority.value) == ("root", "all", 1)
+    assert (job.node_count.value, job.cpus.value) == (1, 1)
+    assert job.submit_time.value
+    assert job.time_limit.infinite
 
 
 def node(*state: str, reason: str = "", alloc_cpus: int = 0) -> Node:
@@ -42,41 +54,35 @@ def node(*state: str, reason: str = "", alloc_cpus: int = 0) -> Node:
 
 
 @pytest.mark.parametrize(
-    ("state", "drained", "draining", "busy"),
+    ("state", "drain", "drained", "busy"),
     [
         (("IDLE",), False, False, False),
-        (("IDLE", "DRAIN"), True, False, False),
-        (("IDLE", "DRAIN", "DYNAMIC_NORM"), True, False, False),
-        (("IDLE", "DRAIN", "NOT_RESPONDING"), True, False, False),
-        (("DOWN", "DRAIN"), True, False, False),
+        (("IDLE", "DRAIN"), True, True, False),
+        (("IDLE", "DRAIN", "DYNAMIC_NORM"), True, True, False),
+        (("IDLE", "DRAIN", "NOT_RESPONDING"), True, True, False),
+        (("DOWN", "DRAIN"), True, True, False),
         (("IDLE", "DRAIN", "UNDRAIN"), False, False, False),
-        (("ALLOCATED", "DRAIN"), False, True, True),
-        (("MIXED", "DRAIN"), False, True, True),
-        (("IDLE", "DRAIN", "COMPLETING"), False, True, True),
-        (("DOWN", "DRAIN", "COMPLETING"), False, True, True),
-        (("UNKNOWN", "DRAIN"), False, True, False),
-        (("ERROR", "DRAIN"), False, True, False),
-        (("FUTURE", "DRAIN"), False, True, False),
-        (("DRAIN",), False, True, False),
+        (("ALLOCATED", "DRAIN"), True, False, True),
+        (("MIXED", "DRAIN"), True, False, True),
+        (("IDLE", "DRAIN", "COMPLETING"), True, False, True),
+        (("DOWN", "DRAIN", "COMPLETING"), True, False, True),
+        (("UNKNOWN", "DRAIN"), True, False, False),
+        (("ERROR", "DRAIN"), True, False, False),
+        (("FUTURE", "DRAIN"), True, False, False),
+        (("DRAIN",), True, False, False),
         ((), False, False, False),
         (("MIXED",), False, False, True),
     ],
 )
-def test_only_a_positive_word_of_slurm_counts_as_drained(
-    state: tuple[str, ...], drained: bool, draining: bool, busy: bool
+def test_a_node_is_drained_only_if_slurm_says_that_it_is_empty(
+    state: tuple[str, ...], drain: bool, drained: bool, busy: bool
 ) -> None:
-    seen = node(*state)
-    assert (seen.drained, seen.draining, seen.busy) == (drained, draining, busy)
+    found = node(*state)
+    assert (found.drain, found.drained, found.busy) == (drain, drained, busy)
 
 
 def test_allocated_cores_mean_busy_whatever_the_state_says() -> None:
     assert not node("IDLE", "DRAIN", alloc_cpus=1).drained
-
-
-@pytest.mark.parametrize("flag", ["DRAIN", "NOT_RESPONDING", "INVALID_REG", "COMPLETING"])
-def test_a_node_with_an_obstacle_is_not_idle(flag: str) -> None:
-    assert node("IDLE").idle
-    assert not node("IDLE", flag).idle
 
 
 def test_our_reasons_are_known_by_their_prefix() -> None:

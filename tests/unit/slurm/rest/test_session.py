@@ -5,19 +5,19 @@ import gzip
 
 import pytest
 
-from kubeslurm.slurm.rest.session import _Once
+from kubeslurm.slurm.rest.session import _FirstAnswerOnly
 
 BODY = b"Unable to find"
 ANSWER = b"HTTP/1.1 404 NOT FOUND\r\nConnection: Close\r\nContent-Length: %d\r\n\r\n%s" % (len(BODY), BODY)
 
 
-def protocol() -> _Once:
-    made = _Once(asyncio.get_running_loop())
+def protocol() -> _FirstAnswerOnly:
+    made = _FirstAnswerOnly(asyncio.get_running_loop())
     made.set_response_params(read_until_eof=True)
     return made
 
 
-async def answer(made: _Once, *pieces: bytes) -> tuple[int, bytes]:
+async def answer(made: _FirstAnswerOnly, *pieces: bytes) -> tuple[int, bytes]:
     for piece in pieces:
         made.data_received(piece)
     message, payload = await made.read()
