@@ -98,7 +98,7 @@ class Clusters:
             cluster.start()
         else:
             if cluster.client.transport.use(servers):
-                cluster.snapshot.look_soon()
+                cluster.snapshot.poll_soon()
             cluster.token.rotate(jwt_key)
         return cluster
 

@@ -1,4 +1,4 @@
-"""A snapshot of nodes whose lists a test has written beforehand."""
+"""A snapshot with a client whose answers a test has set."""
 
 from typing import Any
 
@@ -43,4 +43,4 @@ def make() -> tuple[Snapshot, Script, HandClock]:
     clock = HandClock()
     script = Script(clock)
     client: Any = script
-    return Snapshot(client, clock=clock, asleep=lambda: 0.0), script, clock
+    return Snapshot(client, clock=clock, time_suspended=lambda: 0.0), script, clock

@@ -1,6 +1,6 @@
-"""How often in a row a node was looked for and not seen, from which its end is concluded."""
+"""How many full lists in a row lack a node, which is how its absence is proven."""
 
-from kubeslurm.slurm.snapshot import APART, REMEMBERED, REMEMBERED_LISTS
+from kubeslurm.slurm.snapshot import ABSENCE_INTERVAL, HISTORY, HISTORY_LISTS
 from tests.unit.slurm.script import A, B, listed, make
 
 
@@ -8,7 +8,7 @@ async def test_absence_is_counted_in_full_lists_only() -> None:
     snapshot, script, clock = make()
     script.lists = [listed(A, B), listed(A), None, listed(A), listed(A, B)]
     for expected in (0, 1, 1, 2, 0):
-        clock.now += APART
+        clock.now += ABSENCE_INTERVAL
         await snapshot.poll()
         assert snapshot.absences("b") == expected
 
@@ -18,14 +18,14 @@ async def test_lists_asked_for_before_a_moment_do_not_count() -> None:
     script.lists = [listed(A)] * 4
     for _ in range(3):
         await snapshot.poll()
-        clock.now += APART
+        clock.now += ABSENCE_INTERVAL
     assert snapshot.absences("young") == 3
     assert snapshot.absences("young", since=clock.now) == 0
     await snapshot.poll()
     assert snapshot.absences("young", since=clock.now) == 1
 
 
-async def test_many_lists_in_a_moment_are_one_look() -> None:
+async def test_lists_that_follow_each_other_fast_count_once() -> None:
     snapshot, script, clock = make()
     script.lists = [listed(A, B), *[listed(A)] * 200]
     await snapshot.poll()
@@ -44,17 +44,17 @@ async def test_a_single_read_of_a_node_ends_its_absence() -> None:
     script.lists = [listed(A)] * 2
     for _ in range(2):
         await snapshot.poll()
-        clock.now += APART
+        clock.now += ABSENCE_INTERVAL
     assert snapshot.absences("b") == 2
     await snapshot.refresh(["b"])
     assert snapshot.absences("b") == 0
 
 
-async def test_a_busy_or_a_slow_cluster_is_remembered_long_enough() -> None:
+async def test_the_history_of_a_busy_or_slow_cluster_is_long_enough() -> None:
     for pause in (0.5, 500.0):
         snapshot, script, clock = make()
         script.lists = [listed(A)] * 3000
         for _ in range(3000):
             await snapshot.poll()
             clock.now += pause
-        assert REMEMBERED / APART <= snapshot.absences("b") <= REMEMBERED_LISTS
+        assert HISTORY / ABSENCE_INTERVAL <= snapshot.absences("b") <= HISTORY_LISTS

@@ -1,4 +1,4 @@
-"""The shared view of nodes: what it takes over, how it ages, how soon it is renewed."""
+"""The snapshot of nodes: what it takes from lists, how it ages, when it is polled."""
 
 import asyncio
 from typing import Any
@@ -8,11 +8,11 @@ from structlog.testing import capture_logs
 
 from kubeslurm.slurm.errors import Unreachable
 from kubeslurm.slurm.rest.models import Node
-from kubeslurm.slurm.snapshot import FULL_EVERY, INTERVAL, LONGEST_REST, LONGEST_RETRY, Snapshot
+from kubeslurm.slurm.snapshot import FULL_LIST_INTERVAL, INTERVAL, MAX_PAUSE, MAX_RETRY_PAUSE, Snapshot
 from tests.support.clock import HandClock
 from tests.unit.slurm.script import A, B, Script, listed, make
 
-CROWD = listed(*(Node(name=f"n{number}", state=("IDLE",)) for number in range(1000)))
+MANY = listed(*(Node(name=f"n{number}", state=("IDLE",)) for number in range(1000)))
 
 
 async def test_before_the_first_answer_nothing_is_fresh() -> None:
@@ -32,24 +32,24 @@ async def test_an_older_list_never_comes_after_a_newer_one() -> None:
             await first.wait()
 
     script.meanwhile = slow
-    looks = [asyncio.create_task(snapshot.poll()) for _ in range(2)]
+    polls = [asyncio.create_task(snapshot.poll()) for _ in range(2)]
     await asyncio.sleep(0)
     first.set()
-    await asyncio.gather(*looks)
+    await asyncio.gather(*polls)
     assert script.since == [None, 1]  # the second began when the first was over
 
 
-async def test_only_changes_are_told() -> None:
+async def test_only_changes_reach_the_listeners() -> None:
     snapshot, script, _ = make()
-    told: list[tuple[str, bool]] = []
-    snapshot.store.subscribe(lambda key, old, new: told.append((key, new is not None)))
+    changes: list[tuple[str, bool]] = []
+    snapshot.store.subscribe(lambda key, old, new: changes.append((key, new is not None)))
     script.lists = [listed(A, B), listed(A, B), listed(Node(name="a", state=("MIXED",)))]
     await snapshot.poll()
-    assert told == [("a", True), ("b", True)]
+    assert changes == [("a", True), ("b", True)]
     await snapshot.poll()
-    assert len(told) == 2
+    assert len(changes) == 2
     await snapshot.poll()
-    assert told[2:] == [("a", True), ("b", False)]
+    assert changes[2:] == [("a", True), ("b", False)]
 
 
 async def test_an_unchanged_answer_confirms_what_is_known() -> None:
@@ -64,13 +64,13 @@ async def test_an_unchanged_answer_confirms_what_is_known() -> None:
     assert "a" in snapshot.store
 
 
-async def test_after_a_costly_list_the_poller_rests_five_times_as_long() -> None:
+async def test_the_pause_after_a_costly_list_is_five_times_its_cost() -> None:
     snapshot, script, _ = make()
     script.cost = 0.3
-    script.lists = [CROWD] * 2
+    script.lists = [MANY] * 2
     assert round(await snapshot.poll(), 6) == 1.5
     script.cost = 30.0
-    assert await snapshot.poll() == LONGEST_REST
+    assert await snapshot.poll() == MAX_PAUSE
 
 
 async def test_a_short_list_is_soon_asked_for_again_however_long_it_took() -> None:
@@ -91,7 +91,7 @@ async def test_a_failure_makes_it_stale_but_keeps_what_was_known() -> None:
     assert snapshot.failure == "gone"
     assert "a" in snapshot.store
     assert pauses[0] == INTERVAL
-    assert pauses[-1] == LONGEST_RETRY
+    assert pauses[-1] == MAX_RETRY_PAUSE
     await snapshot.poll()
     assert snapshot.fresh()
     assert heard == [True, False, True]
@@ -105,15 +105,15 @@ async def test_an_old_snapshot_is_not_fresh_even_without_a_failure() -> None:
     assert not snapshot.fresh()
 
 
-async def test_a_machine_that_slept_knows_nothing_any_more() -> None:
-    clock, slept = HandClock(), HandClock()
+async def test_the_time_that_the_machine_was_suspended_counts_as_age() -> None:
+    clock, suspended = HandClock(), HandClock()
     script = Script(clock)
     client: Any = script
-    snapshot = Snapshot(client, clock=clock, asleep=slept)
+    snapshot = Snapshot(client, clock=clock, time_suspended=suspended)
     script.lists = [listed(A), None]
     await snapshot.poll()
     assert snapshot.fresh()
-    slept.now += 3600
+    suspended.now += 3600
     assert snapshot.age() == 3600
     assert not snapshot.fresh()
     await snapshot.poll()
@@ -126,16 +126,16 @@ async def test_a_full_list_is_asked_for_now_and_then_even_if_nothing_changes() -
     await snapshot.poll()
     clock.now += 1
     await snapshot.poll()
-    clock.now += FULL_EVERY
+    clock.now += FULL_LIST_INTERVAL
     await snapshot.poll()
     assert script.since == [None, 7, None]
 
 
 @pytest.mark.looptime
-async def test_what_is_waited_for_cuts_the_rest_after_a_costly_list_short() -> None:
+async def test_the_pause_after_a_costly_list_is_short_while_somebody_waits() -> None:
     loop = asyncio.get_running_loop()
     script = Script(HandClock())
-    script.lists = [CROWD] * 3
+    script.lists = [MANY] * 3
     asked: list[float] = []
 
     async def answer() -> None:
@@ -144,11 +144,11 @@ async def test_what_is_waited_for_cuts_the_rest_after_a_costly_list_short() -> N
 
     script.meanwhile = answer
     client: Any = script
-    snapshot = Snapshot(client, clock=loop.time, asleep=lambda: 0.0)
+    snapshot = Snapshot(client, clock=loop.time, time_suspended=lambda: 0.0)
     start = loop.time()
     poller = loop.create_task(snapshot.run())
     await asyncio.sleep(0.1)
-    snapshot.look_soon()  # while a list is on its way, which may be too old
+    snapshot.poll_soon()  # while a list is on its way, which may be too old
     await asyncio.sleep(2.9)
     poller.cancel()
     assert [round(at - start, 3) for at in asked] == [0.0, 0.6, 2.4]
@@ -171,4 +171,4 @@ async def test_a_listener_that_fails_does_not_end_the_poller() -> None:
         poller = asyncio.get_running_loop().create_task(snapshot.run())
         await asyncio.wait_for(recovered.wait(), 30)
         poller.cancel()
-    assert [entry["event"] for entry in logs] == ["polling Slurm went wrong"]
+    assert [entry["event"] for entry in logs] == ["polling Slurm failed"]

@@ -52,7 +52,7 @@ class SlurmNodes:
         if len(moved) <= READ_BACK:
             await self._read_back(slurm, moved)
         else:
-            slurm.snapshot.look_soon()
+            slurm.snapshot.poll_soon()
         return troubles
 
     async def _without_second_thoughts(
