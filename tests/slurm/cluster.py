@@ -32,6 +32,11 @@ class Cluster:
         )
         return int(job)
 
+    def submit_held(self, *options: str) -> int:
+        """Submits a job that stays pending."""
+        self.used = True
+        return int(self.controller.run("sbatch", "--parsable", "--hold", *options, "-o", "/dev/null", SCRIPT))
+
     def begun(self, job: str) -> list[str]:
         """Names of the nodes on which the script has begun."""
         return [name for name, host in self.workers.items() if f"begun-{job}" in host.run("ls", "/run").split()]

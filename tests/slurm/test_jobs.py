@@ -3,6 +3,7 @@
 import pytest
 
 from kubeslurm.slurm.errors import Refused
+from kubeslurm.slurm.jobs import BY_STATE, JobStore
 from kubeslurm.slurm.rest.client import SlurmClient
 from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.slurm.cluster import Cluster, read
@@ -49,6 +50,22 @@ async def test_tasks_of_an_array_are_found_by_their_own_id(client: SlurmClient, 
     running = [row.job_id for row in await client.jobs_state() if row.state == ("RUNNING",)]
     jobs = [await client.job(number) for number in running]
     assert sorted(job.nodes for job in jobs if job) == ["n1", "n2"]
+
+
+async def test_the_job_store_has_pending_and_running_jobs_with_their_reasons(
+    client: SlurmClient, cluster: Cluster
+) -> None:
+    running, held = cluster.submit("--nodes=2"), cluster.submit_held("--nodes=1", "--time=90")
+    jobs = JobStore(client)
+    await jobs.update(pending=True)
+    assert jobs.complete
+    assert jobs.pending_complete
+    assert [[job.job_id for job in jobs.on(node)] for node in ("n1", "n2")] == [[running], [running]]
+    assert jobs.store[running].state_reason == "None"
+    (pending,) = jobs.store.by(BY_STATE, "PENDING")
+    assert (pending.job_id, pending.state_reason, pending.priority.value) == (held, "JobHeldUser", 0)
+    assert (pending.user_name, pending.node_count.value, pending.time_limit.value) == ("root", 1, 90)
+    assert pending.tres_req_str.startswith("cpu=")
 
 
 async def test_a_job_is_requeued_where_slurm_offers_it(cluster: Cluster) -> None:

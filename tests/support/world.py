@@ -14,6 +14,7 @@ from kubeslurm.reconcile.nodeset.pass_interval import PassInterval
 from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
 from kubeslurm.reconcile.nodeset.registration import REGISTRATION
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
+from kubeslurm.slurm.jobs import JobStore
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.clock import stamp
 from tests.support.fake_kube import FakeKube, key_of_tree
@@ -58,6 +59,7 @@ class World:
         cluster = SlurmCluster(CLUSTER, ["http://restapi"], b"key")
         cluster.client = self.slurm  # type: ignore[assignment]
         cluster.snapshot = Snapshot(self.slurm)  # type: ignore[arg-type]
+        cluster.jobs = JobStore(self.slurm)  # type: ignore[arg-type]
         self.clusters._clusters[CLUSTER] = cluster
         for listener in self.clusters._listeners:
             listener(cluster)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kubeslurm.engine.key import Key
 from kubeslurm.slurm import tokens
+from kubeslurm.slurm.jobs import JobStore
 from kubeslurm.slurm.rest.client import SlurmClient
 from kubeslurm.slurm.rest.session import Http
 from kubeslurm.slurm.rest.transport import Admit, Transport
@@ -13,7 +14,7 @@ from kubeslurm.slurm.snapshot import Snapshot
 
 
 class OwnToken:
-    """The operator's own token, minted anew before it runs out and when the key changes."""
+    """The operator's own token, renewed before it expires and when the key changes."""
 
     def __init__(self, key: bytes, clock: Callable[[], float] = time.time) -> None:
         self._key = key
@@ -30,14 +31,14 @@ class OwnToken:
         return self._token
 
     def rotate(self, key: bytes) -> None:
-        """Signs with another key from now on."""
+        """Signs with this key from now on."""
         if key != self._key:
             self._key = key
             self._token = ""
 
 
 class SlurmCluster:
-    """One Slurm cluster: how to ask it, and what it last said."""
+    """One Slurm cluster: its client, and what is known of its nodes and jobs."""
 
     def __init__(
         self,
@@ -52,6 +53,7 @@ class SlurmCluster:
         self.token = OwnToken(jwt_key)
         self.client = SlurmClient(Transport(servers, self.token, http=http, admit=admit))
         self.snapshot = Snapshot(self.client)
+        self.jobs = JobStore(self.client)
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -67,7 +69,7 @@ class SlurmCluster:
 
 
 class Clusters:
-    """Registry of running clusters; the Controller's reconciler keeps it right."""
+    """Registry of the clusters that are served; the Controller's reconciler keeps it current."""
 
     def __init__(self, *, http: Http | None = None, admit: Admit | None = None) -> None:
         self._clusters: dict[Key, SlurmCluster] = {}
@@ -83,13 +85,13 @@ class Clusters:
         return iter(tuple(self._clusters.values()))
 
     def on_start(self, listener: Callable[[SlurmCluster], None]) -> None:
-        """Calls back once for every cluster that is served, now and later: the place to watch its snapshot."""
+        """Calls the listener once for every cluster that is served, now or later, so that it can watch its stores."""
         self._listeners.append(listener)
         for cluster in self:
             listener(cluster)
 
     def update(self, key: Key, servers: Sequence[str], jwt_key: bytes) -> SlurmCluster:
-        """Serves the cluster from now on through these slurmrestd (base URLs) with tokens of this key."""
+        """Serves the cluster through these slurmrestd (base URLs) with tokens of this key from now on."""
         cluster = self._clusters.get(key)
         if cluster is None:
             cluster = self._clusters[key] = SlurmCluster(key, servers, jwt_key, http=self._http, admit=self._admit)

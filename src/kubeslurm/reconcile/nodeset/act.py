@@ -32,11 +32,10 @@ from kubeslurm.reconcile.nodeset.removal import Outcome, Removal, Request
 from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
 from kubeslurm.report import worker_pod as report
 from kubeslurm.slurm.errors import SlurmError
-from kubeslurm.slurm.jobs import Ledgers
 from kubeslurm.slurm.rest.models import NodeUpdate
 
 SLOT_COOLDOWN, LONGEST_SLOT_COOLDOWN = 1.0, 900.0  # seconds that a slot stays empty after its worker failed
-LEDGER_PATIENCE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
+JOBS_DEADLINE = 5.0  # seconds that a pass waits for the jobs' deadlines before it goes on without them
 
 
 class Pods:
@@ -54,9 +53,8 @@ class Pods:
         self._events = events
         self._observer = observer
         self._options = options
-        self._ledgers = Ledgers(clock)
-        self._nodes = SlurmNodes(kube, self._ledgers)
-        self._removal = Removal(kube, self._ledgers, clock)
+        self._nodes = SlurmNodes(kube)
+        self._removal = Removal(kube, clock)
         # By the uid of the NodeSet and the name of the Slurm node.
         self._failed_slots: Cooldown[tuple[str, str]] = Cooldown(clock, base=SLOT_COOLDOWN, limit=LONGEST_SLOT_COOLDOWN)
         self._refusals = Refusals(clock)
@@ -254,15 +252,15 @@ class Pods:
         busy = [each.slurm_name for each in view.seen.workers if each.node is not None and each.node.busy]
         if not busy:
             return {}
-        ledger = self._ledgers.of(slurm)
+        jobs = slurm.jobs
         try:
-            async with asyncio.timeout(LEDGER_PATIENCE):
-                await ledger.update()
-                if not ledger.deadlines(busy).keys() >= set(busy):
-                    await ledger.update(within=1.0)  # a job began since: whoever goes first must not be its worker
+            async with asyncio.timeout(JOBS_DEADLINE):
+                await jobs.update()
+                if not jobs.deadlines(busy).keys() >= set(busy):
+                    await jobs.update(within=1.0)  # a job began since: whoever goes first must not be its worker
         except (SlurmError, TimeoutError):
             return None
-        return ledger.deadlines(busy) if ledger.complete else None
+        return jobs.deadlines(busy) if jobs.complete else None
 
 
 def _is_done_with(each: Worker, plan: Plan) -> bool:

@@ -16,7 +16,7 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import Conflict
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
-from kubeslurm.slurm.jobs import Ledger, Ledgers
+from kubeslurm.slurm.jobs import JobStore
 from kubeslurm.slurm.rest.models import Node
 
 FORCE_HINT = f"annotate the pod with {names.FORCE_DELETE}=true to remove it all the same"
@@ -51,9 +51,8 @@ class Removal:
     several full lists. In doubt the pod stays.
     """
 
-    def __init__(self, kube: Kube, ledgers: Ledgers, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, kube: Kube, clock: Callable[[], float] = time.monotonic) -> None:
         self._kube = kube
-        self._ledgers = ledgers
         self._absent: Cooldown[str] = Cooldown(clock)  # by NodeSet
 
     async def remove(self, request: Request) -> Outcome:
@@ -78,18 +77,17 @@ class Removal:
         outcome.errors = await fan_out.each(request.workers, attempt)
         return outcome
 
-    async def _jobs(self, request: Request) -> Ledger | None:
+    async def _jobs(self, request: Request) -> JobStore | None:
         """The jobs as Slurm lists them now; None when it cannot be asked."""
         if request.slurm is None or all(worker.finished for worker in request.workers):
             return None
-        ledger = self._ledgers.of(request.slurm)
         try:
-            await ledger.update(within=0.0)
+            await request.slurm.jobs.update(within=0.0)
         except SlurmError:
             return None
-        return ledger
+        return request.slurm.jobs
 
-    async def _objection(self, worker: Worker, request: Request, jobs: Ledger | None) -> str:
+    async def _objection(self, worker: Worker, request: Request, jobs: JobStore | None) -> str:
         """Why the pod must stay; empty when it may go."""
         if request.forced or worker.forced or worker.finished:
             return ""
@@ -107,7 +105,7 @@ class Removal:
             return self._absence(worker, request)
         if jobs is None:
             return "Slurm cannot be asked which jobs it has"
-        return _doubt(node, worker) or jobs.hidden(node.name)
+        return _doubt(node, worker) or jobs.suspended_on(node.name)
 
     async def _late_news(self, worker: Worker, request: Request) -> str:
         """A kubelet cut off from the API server may have started slurmd without our knowing: Slurm would know."""

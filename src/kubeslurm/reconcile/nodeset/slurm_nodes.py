@@ -16,7 +16,6 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import NotFound, Refused, SlurmError
-from kubeslurm.slurm.jobs import Ledgers
 from kubeslurm.slurm.rest.models import REASON_PREFIX, Job, Node, NodeUpdate
 
 log = structlog.get_logger(__name__)
@@ -29,9 +28,8 @@ LIFTING = (("RESUME",), ("UNDRAIN",))
 class SlurmNodes:
     """Writes to Slurm on behalf of one kind of reconcile; every method isolates the nodes from each other."""
 
-    def __init__(self, kube: Kube, ledgers: Ledgers) -> None:
+    def __init__(self, kube: Kube) -> None:
         self._kube = kube
-        self._ledgers = ledgers
 
     async def update(self, slurm: SlurmCluster, changes: Mapping[str, NodeUpdate]) -> tuple[str, ...]:
         """Applies the changes, each distinct one in a single call."""
@@ -119,7 +117,6 @@ class SlurmNodes:
         workers = list(suspects)
         if not workers:
             return [], ()
-        ledger = self._ledgers.of(slurm)
         cleared: list[Worker] = []
         unended: list[str] = []
 
@@ -127,7 +124,7 @@ class SlurmNodes:
             name, node = worker.slurm_name, worker.node
             noticed = await self._noticed_at(worker, now, ages)
             # Memory is not good enough for an act that ends jobs: each is read again.
-            jobs = [await ledger.still_on(job.job_id, name) for job in ledger.on(name)]
+            jobs = [await slurm.jobs.still_on(job.job_id, name) for job in slurm.jobs.on(name)]
             created = worker.pod.metadata.creationTimestamp
             found = health.verdict([job for job in jobs if job is not None], worker.started_at, noticed, created)
             if found.cleared:
@@ -139,10 +136,10 @@ class SlurmNodes:
 
         try:
             now = await slurm.client.now()
-            await ledger.update(within=0.0)
+            await slurm.jobs.update(within=0.0)
         except SlurmError as error:
             return [], (str(error),)
-        troubles = await fan_out.each(workers, look) if ledger.complete else ()
+        troubles = await fan_out.each(workers, look) if slurm.jobs.complete else ()
         return cleared, (*troubles, *unended)
 
     async def _noticed_at(self, worker: Worker, now: int, ages: Mapping[str, float]) -> datetime | None:
@@ -186,10 +183,9 @@ class SlurmNodes:
 
     async def end_jobs(self, slurm: SlurmCluster, nodes: Iterable[str], *, requeue: bool) -> tuple[str, ...]:
         """Requeues or cancels what still runs on nodes whose drain deadline has passed, as their owner asked."""
-        ledger = self._ledgers.of(slurm)
 
         async def end(place: tuple[int, str]) -> None:
-            job = await ledger.still_on(*place)
+            job = await slurm.jobs.still_on(*place)
             if job is None:
                 return
             if requeue and not job.requeue:
@@ -198,10 +194,10 @@ class SlurmNodes:
             await (slurm.client.requeue_job if requeue else slurm.client.cancel_job)(job.job_id)
 
         try:
-            await ledger.update(within=0.0)
+            await slurm.jobs.update(within=0.0)
         except SlurmError as error:
             return (str(error),)
-        places = {job.job_id: name for name in nodes for job in ledger.on(name)}
+        places = {job.job_id: name for name in nodes for job in slurm.jobs.on(name)}
         return await fan_out.each(sorted(places.items()), end)
 
     async def _end(self, slurm: SlurmCluster, job: Job) -> None:

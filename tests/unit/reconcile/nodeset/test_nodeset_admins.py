@@ -7,7 +7,6 @@ from kubeslurm.api.kinds import POD
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.nodeset.slurm_nodes import READ_BACK, SlurmNodes
 from kubeslurm.slurm.errors import Unreachable
-from kubeslurm.slurm.jobs import Ledgers
 from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.support.world import CLUSTER, World
 
@@ -37,7 +36,7 @@ async def test_a_drain_that_an_admin_set_a_moment_ago_is_not_lifted(world: World
         world.slurm.register(name)
         world.slurm.drain(name, "slurm-operator: for a while")
     world.slurm.drain("gpu-0", "bad fan")
-    nodes = SlurmNodes(world.kube, Ledgers())  # type: ignore[arg-type]
+    nodes = SlurmNodes(world.kube)  # type: ignore[arg-type]
     await nodes.update(cluster, dict.fromkeys(["gpu-0", *more], NodeUpdate.resume()))
     assert world.slurm.records["gpu-0"].reason == "bad fan"
     assert [name for name, node in world.slurm.records.items() if node.drain] == ["gpu-0"]
@@ -58,7 +57,7 @@ async def test_nothing_is_lifted_while_slurm_does_not_say_whose_drains_they_are(
         raise Unreachable("no answer")
 
     monkeypatch.setattr(world.slurm, "nodes", silent)
-    nodes = SlurmNodes(world.kube, Ledgers())  # type: ignore[arg-type]
+    nodes = SlurmNodes(world.kube)  # type: ignore[arg-type]
     await nodes.update(cluster, dict.fromkeys(names, NodeUpdate.resume()))
     assert all(world.slurm.records[name].drain for name in names)
 
@@ -82,6 +81,6 @@ async def test_a_fence_keeps_an_admins_reason_inside_one_of_ours(world: World) -
     world.kill_pod("gpu-0")
     cluster = world.clusters.of(CLUSTER)
     assert cluster is not None
-    await SlurmNodes(world.kube, Ledgers()).fence_orphans(cluster, [world.slurm.records["gpu-0"]])  # type: ignore[arg-type]
+    await SlurmNodes(world.kube).fence_orphans(cluster, [world.slurm.records["gpu-0"]])  # type: ignore[arg-type]
     assert world.slurm.requeued == [job]
     assert world.slurm.records["gpu-0"].reason.endswith("(was: bad GPU)")

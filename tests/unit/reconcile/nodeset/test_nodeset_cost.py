@@ -109,6 +109,13 @@ async def test_a_pass_asks_slurm_for_nothing_that_the_last_poll_has_shown(world:
     assert set(world.slurm.calls[calls:]) <= {"jobs/state"}  # whether a job began or ended, now and then
 
 
+async def test_passes_do_not_read_pending_jobs(world: World) -> None:
+    pending, running = world.slurm.queue(), world.slurm.submit("gpu-0")
+    await world.turn(3)
+    assert f"job {running}" in world.slurm.calls
+    assert f"job {pending}" not in world.slurm.calls
+
+
 async def test_passes_share_what_they_worked_out_about_unchanged_workers(world: World) -> None:
     nodeset = world.caches.store(NODESET).get(SET)
     assert nodeset is not None

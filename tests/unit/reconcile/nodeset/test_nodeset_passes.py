@@ -8,7 +8,6 @@ import pytest
 from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, POD, SECRET, Kind
 from kubeslurm.reconcile.nodeset.slurm_nodes import READ_BACK, SlurmNodes
 from kubeslurm.slurm.errors import Refused
-from kubeslurm.slurm.jobs import Ledgers
 from tests.support.world import CLUSTER, SET, World
 
 
@@ -59,7 +58,7 @@ async def test_records_that_are_gone_in_spite_of_a_refusal_are_forgotten(
         raise Refused(2016, "Requested nodes are busy")
 
     monkeypatch.setattr(world.slurm, "delete_nodes", delete_all_but_one)
-    await SlurmNodes(world.kube, Ledgers()).delete(cluster, ghosts)  # type: ignore[arg-type]
+    await SlurmNodes(world.kube).delete(cluster, ghosts)  # type: ignore[arg-type]
     assert [name for name in ghosts if name in cluster.snapshot.store] == ghosts[:1]
 
 

@@ -14,7 +14,6 @@ from kubeslurm.decide.nodeset import health
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Forbidden
 from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
-from kubeslurm.slurm.jobs import Ledgers
 from kubeslurm.slurm.rest.models import Job, Node, Number
 from tests.support.world import CLUSTER, SET, World
 
@@ -111,10 +110,9 @@ async def test_an_unnamed_record_stays_while_its_pod_may_be_unheard_of() -> None
 async def test_a_job_that_moved_away_is_not_ended_for_the_node_it_left(world: World) -> None:
     cluster = world.clusters.of(CLUSTER)
     assert cluster is not None
-    ledgers = Ledgers()
-    nodes = SlurmNodes(world.kube, ledgers)  # type: ignore[arg-type]
+    nodes = SlurmNodes(world.kube)  # type: ignore[arg-type]
     job = world.slurm.submit("gpu-0")
-    await ledgers.of(cluster).update()
+    await cluster.jobs.update()
     world.slurm.jobs[job] = msgspec.structs.replace(world.slurm.jobs[job], nodes="gpu-1")
     assert await nodes.end_jobs(cluster, ["gpu-0"], requeue=False) == ()
     assert job in world.slurm.jobs
@@ -125,7 +123,7 @@ async def test_a_job_that_cannot_be_requeued_is_named(world: World) -> None:
     assert cluster is not None
     job = world.slurm.submit("gpu-0")
     world.slurm.jobs[job] = msgspec.structs.replace(world.slurm.jobs[job], requeue=False)
-    (text,) = await SlurmNodes(world.kube, Ledgers()).end_jobs(cluster, ["gpu-0"], requeue=True)  # type: ignore[arg-type]
+    (text,) = await SlurmNodes(world.kube).end_jobs(cluster, ["gpu-0"], requeue=True)  # type: ignore[arg-type]
     assert text == "job 1 on node gpu-0 cannot be requeued: cancel it, or set drain.policy to Cancel"
     assert job in world.slurm.jobs
 

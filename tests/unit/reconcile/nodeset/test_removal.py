@@ -13,7 +13,6 @@ from kubeslurm.decide.nodeset.facts import Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.objects import decoder_of
 from kubeslurm.reconcile.nodeset.removal import ABSENT_EVERY, Outcome, Removal, Request
-from kubeslurm.slurm.jobs import Ledgers
 from tests.support.clock import HandClock
 from tests.support.world import CLUSTER, World
 
@@ -33,7 +32,7 @@ def request(world: World, *wanted: str, **fields: Any) -> Request:
 
 
 async def ask(world: World, *wanted: str, **fields: Any) -> Outcome:
-    return await Removal(world.kube, Ledgers()).remove(request(world, *wanted, **fields))  # type: ignore[arg-type]
+    return await Removal(world.kube).remove(request(world, *wanted, **fields))  # type: ignore[arg-type]
 
 
 async def test_a_drained_node_lets_its_pod_go(world: World) -> None:
@@ -76,7 +75,7 @@ async def test_a_pod_that_was_replaced_meanwhile_is_not_touched(world: World) ->
     wanted = request(world, "gpu-0")
     tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
     tree["metadata"]["uid"] = "another"
-    outcome = await Removal(world.kube, Ledgers()).remove(wanted)  # type: ignore[arg-type]
+    outcome = await Removal(world.kube).remove(wanted)  # type: ignore[arg-type]
     assert (outcome.removed, outcome.refused) == ([], {})
 
 
@@ -122,7 +121,7 @@ async def test_a_node_that_came_back_just_now_keeps_its_pod(world: World) -> Non
 async def test_unknown_nodes_go_one_after_the_other(world: World) -> None:
     world.slurm.records.clear()
     clock = HandClock(1000.0)
-    gate = Removal(world.kube, Ledgers(clock), clock)  # type: ignore[arg-type]
+    gate = Removal(world.kube, clock)  # type: ignore[arg-type]
     absences = {"gpu-0": 9, "gpu-1": 9}
     first = await gate.remove(request(world, "gpu-0", "gpu-1", absences=absences))
     assert len(first.removed) == 1
@@ -149,9 +148,9 @@ async def test_a_pod_that_started_since_it_was_listed_is_judged_as_it_is_now(wor
     wanted = request(world, "gpu-0", slurm=None)
     pending = decoder_of(POD).decode(b'{"metadata":{"name":"gpu-0","namespace":"slurm"},"status":{"phase":"Pending"}}')
     stale = Request(owner="uid", workers=(Worker(pod=pending),), slurm=None, absences={})
-    outcome = await Removal(world.kube, Ledgers()).remove(stale)  # type: ignore[arg-type]
+    outcome = await Removal(world.kube).remove(stale)  # type: ignore[arg-type]
     assert outcome.removed == []
-    assert (await Removal(world.kube, Ledgers()).remove(wanted)).removed == []  # type: ignore[arg-type]
+    assert (await Removal(world.kube).remove(wanted)).removed == []  # type: ignore[arg-type]
 
 
 async def test_a_failing_delete_is_told_and_others_go_on(world: World) -> None:
