@@ -57,7 +57,7 @@ class FakeSlurm:
         return RunningConf(values={}, checksum=conf.checksum(self.read) or 0, read_at=self.reconfigured)
 
     async def ping(self) -> tuple[Ping, ...]:
-        return (Ping(hostname="c-controller-0", responding=True),)
+        return (Ping(responding=True),)
 
     async def nodes(self, _since: int | None = None) -> Nodes:
         return Nodes(nodes=self.nodes_now, last_update=1)

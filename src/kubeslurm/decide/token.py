@@ -4,7 +4,7 @@ from enum import Enum
 
 import msgspec
 
-from kubeslurm.slurm.tokens import Claims
+from kubeslurm.slurm.tokens import RENEW_AT, Claims
 
 
 class Issue(Enum):
@@ -42,4 +42,4 @@ def decide(facts: Facts, now: float) -> tuple[Issue, float | None]:
 def _next(facts: Facts, issued: float, now: float) -> float | None:
     if not facts.refresh:
         return facts.lifetime + 1.0
-    return max(issued + 0.8 * facts.lifetime - now, 1.0)
+    return max(issued + RENEW_AT * facts.lifetime - now, 1.0)

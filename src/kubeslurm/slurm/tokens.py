@@ -37,9 +37,6 @@ class Claims(msgspec.Struct, frozen=True):
     sun: str
     iat: int
     exp: int
-    nbf: int = 0
-    jti: str = ""
-    iss: str = ""
 
     @property
     def lifetime(self) -> int:

@@ -158,9 +158,7 @@ class Association(msgspec.Struct, frozen=True):
 class Ping(msgspec.Struct, frozen=True):
     """One slurmctld as slurmrestd sees it."""
 
-    hostname: str = ""
     responding: bool = False
-    status: str = ""
 
 
 class RunningConf(msgspec.Struct, frozen=True):
