@@ -68,7 +68,7 @@ def revisions(slurm: Slurm) -> set[str]:
 
 def is_as_wanted(slurm: Slurm, kind: str, name: str) -> bool:
     ready = slurm.conditions(kind, name).get("Ready", {})
-    return (ready.get("status"), ready.get("reason")) == ("True", "AsWanted")
+    return (ready.get("status"), ready.get("reason")) == ("True", "Ready")
 
 
 def all_as_wanted(slurm: Slurm) -> bool:

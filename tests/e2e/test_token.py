@@ -96,5 +96,5 @@ def test_the_secret_goes_with_its_token(slurm: Slurm) -> None:
 def test_a_missing_key_is_said(slurm: Slurm) -> None:
     slurm.kubectl("apply", "--filename=-", stdin=manifest("someone", "no-such-secret"))
     ready = wait_for("the condition", lambda: slurm.conditions(TOKEN, "someone").get("Ready"))
-    assert ready["reason"] == "KeyMissing"
+    assert ready["reason"] == "SecretKeyNotFound"
     assert "no-such-secret" in ready["message"]

@@ -7,7 +7,8 @@ import msgspec
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.kube.errors import ApiError, Forbidden, Invalid
-from kubeslurm.report.conditions import Finding, Reason, trouble
+from kubeslurm.report.conditions import Finding, degraded
+from kubeslurm.report.reasons import Reason
 from kubeslurm.report.refusal import Cause, refusal
 
 REFUSED = (Invalid, Forbidden)
@@ -21,7 +22,7 @@ async def finding(act: Awaitable[None], daemon: str) -> Finding | None:
     try:
         await act
     except REFUSED as error:
-        return trouble(Reason.REFUSED, words(error, daemon))
+        return degraded(Reason.REJECTED, words(error, daemon))
     return None
 
 

@@ -14,7 +14,7 @@ from kubeslurm.engine.controller import Controller, Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
+from kubeslurm.report.events import Recorder
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 
 T = TypeVar("T", bound=Resource)
@@ -34,7 +34,7 @@ class Context(msgspec.Struct, frozen=True):
     kube: Kube
     caches: Caches
     clusters: Clusters
-    events: Events
+    events: Recorder
     options: Options = Options()
 
 

@@ -6,7 +6,7 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import Deployment, StatefulSet
 from kubeslurm.build.common.adoption import adapted, is_adoption
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
+from kubeslurm.report.events import Event, Recorder
 
 FILES = {
     names.SLURM_KEY_HASH: "the slurm key",
@@ -20,7 +20,7 @@ REST = "what is read only at the start"
 
 
 async def keep(
-    kube: Kube, events: Events, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
+    kube: Kube, events: Recorder, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
 ) -> None:
     """Applies the workload; whoever owns it says what becomes of its pods."""
     wanted = adapted(desired, live)
@@ -29,9 +29,9 @@ async def keep(
         return
     name = f"{wanted['kind']} {live.name}"
     if is_adoption(wanted, live):
-        events.normal(owner, "Adopted", f"the pods of {name}, made by another operator, are taken over as they are")
+        events.normal(owner, Event.ADOPTED, f"the pods of {name}, made by another operator, are taken over as they are")
     elif why := replaced(wanted, live):
-        events.normal(owner, "RestartNeeded", f"the pods of {name} are replaced: {why}")
+        events.normal(owner, Event.RESTARTING, f"the pods of {name} are replaced: {why}")
 
 
 def replaced(wanted: Tree, live: StatefulSet | Deployment) -> str:

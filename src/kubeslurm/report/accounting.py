@@ -9,8 +9,9 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.views import Pod
-from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
-from kubeslurm.report.daemon_pod import pod_trouble
+from kubeslurm.report.conditions import Finding, conditions, degraded, progressing, summarize
+from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.reasons import Reason
 
 _STARTED = re.compile(r"slurmdbd version (\S+) started")
 _CONNECTED = "MySQL server version is"
@@ -42,9 +43,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 def status(accounting: Accounting, seen: Seen) -> Tree:
     """The whole status."""
     external = accounting.spec.external
-    summary = sum_up(
-        trouble=_trouble(accounting, seen),
-        waiting=_waiting(accounting, seen),
+    summary = summarize(
+        failure=_failure(accounting, seen),
+        progress=_progress(accounting, seen),
         ready=not accounting.deleting and (external or (seen.pod is not None and seen.pod.ready)),
         message=_well(accounting, seen),
     )
@@ -66,12 +67,12 @@ def _well(accounting: Accounting, seen: Seen) -> str:
     return f"slurmdbd records jobs; for speed raise {', '.join(advice)}" if advice else "slurmdbd records jobs"
 
 
-def _trouble(accounting: Accounting, seen: Seen) -> Finding | None:
+def _failure(accounting: Accounting, seen: Seen) -> Finding | None:
     if seen.blocked is not None:
         return seen.blocked
     if seen.pod is None or accounting.spec.external:
         return None
-    return diagnosis(accounting, _said(seen)) or pod_trouble(seen.pod) or _settings_trouble(seen.settings)
+    return diagnosis(accounting, _said(seen)) or pod_failure(seen.pod) or _settings_failure(seen.settings)
 
 
 def _said(seen: Seen) -> str:
@@ -95,13 +96,13 @@ def diagnosis(accounting: Accounting, log: str) -> Finding | None:
             f"{accounting.namespace}/{secret.name} (key {secret.key!r}), "
             f"or let the user in with GRANT ALL ON {storage.database}.* on the server"
         )
-        return trouble(Reason.DATABASE_REFUSED, message)
+        return degraded(Reason.DATABASE_ACCESS_DENIED, message)
     if any(sign in recent for sign in _AWAY):
         message = (
             f"the database at {where} does not answer: start it, or correct spec.storageConfig; "
             "jobs go on, and their records are kept until it is back"
         )
-        return trouble(Reason.DATABASE_AWAY, message)
+        return degraded(Reason.DATABASE_NOT_REACHABLE, message)
     return None
 
 
@@ -148,32 +149,32 @@ def complaints(log: str) -> tuple[str, ...]:
     return tuple(name for name in (*_INSISTED, *_ADVISED) if any(name in line for line in lines))
 
 
-def _settings_trouble(settings: tuple[str, ...]) -> Finding | None:
+def _settings_failure(settings: tuple[str, ...]) -> Finding | None:
     wanted = [f"{name}={_INSISTED[name]}" for name in settings if name in _INSISTED]
     if not wanted:
         return None
     message = (
         f"set {', '.join(wanted)} in the database server and restart it, then slurmdbd: it complained at its start"
     )
-    return trouble(Reason.DATABASE_SETTINGS, message)
+    return degraded(Reason.DATABASE_MISCONFIGURED, message)
 
 
-def _waiting(accounting: Accounting, seen: Seen) -> Finding | None:
+def _progress(accounting: Accounting, seen: Seen) -> Finding | None:
     if accounting.deleting:
         message = (
             f"NodeSets of {', '.join(seen.held_by) or 'a cluster'} may still have jobs to record: delete them, "
             f"or set the annotation {names.FORCE_DELETE}=true to go at once"
         )
-        return waiting(Reason.DELETION_HELD, message)
+        return progressing(Reason.DELETION_BLOCKED, message)
     if accounting.spec.external or (seen.pod is not None and seen.pod.ready):
         return None
     if seen.begun is None:
         message = "waiting for slurmdbd to become ready; as its log cannot be read, changes wait until then too"
-        return waiting(Reason.STARTING, message)
+        return progressing(Reason.STARTING, message)
     if converts(seen.begun):
         message = "slurmdbd converts the database for its release, which may take long: do not stop it"
-        return waiting(Reason.CONVERTING_DATABASE, message)
+        return progressing(Reason.CONVERTING_DATABASE, message)
     if busy(seen.begun):
         message = "slurmdbd works on its tables before it becomes ready: changes wait until then"
-        return waiting(Reason.STARTING, message)
-    return waiting(Reason.STARTING, "waiting for slurmdbd to become ready")
+        return progressing(Reason.STARTING, message)
+    return progressing(Reason.STARTING, "waiting for slurmdbd to become ready")

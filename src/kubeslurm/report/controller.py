@@ -9,16 +9,9 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.views import Pod
 from kubeslurm.decide.config.stages import Check, Delivery, Verdict
-from kubeslurm.report.conditions import (
-    CONFIG_ACCEPTED,
-    Finding,
-    Reason,
-    conditions,
-    sum_up,
-    trouble,
-    waiting,
-)
-from kubeslurm.report.daemon_pod import pod_trouble
+from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
+from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.reasons import Reason
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,9 +37,9 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 def status(controller: Controller, seen: Seen) -> Tree:
     """The whole status."""
     ready = seen.reachable if controller.spec.external else seen.pod is not None and seen.pod.ready
-    summary = sum_up(
-        trouble=_trouble(controller, seen),
-        waiting=_waiting(controller, seen),
+    summary = summarize(
+        failure=_failure(controller, seen),
+        progress=_progress(controller, seen),
         ready=ready and not controller.deleting,
         message=f"slurmctld serves cluster {controller.cluster_name}",
     )
@@ -68,13 +61,13 @@ def status(controller: Controller, seen: Seen) -> Tree:
 def _config(seen: Seen) -> Finding:
     match seen.check.verdict:
         case Verdict.ACCEPTED | Verdict.PROMOTE:
-            return Finding(CONFIG_ACCEPTED, True, Reason.AS_WANTED, f"configuration {seen.live} is live")
+            return Finding(CONFIG_ACCEPTED, True, Reason.ACCEPTED, f"configuration {seen.live} is live")
         case Verdict.REFUSED:
-            return Finding(CONFIG_ACCEPTED, False, Reason.CONFIG_REFUSED, _refusal(seen))
+            return Finding(CONFIG_ACCEPTED, False, Reason.CONFIG_REJECTED, _refusal(seen))
         case Verdict.UNTRIED:
             message = f"the trial could not run ({seen.check.message}); it is repeated"
-            return Finding(CONFIG_ACCEPTED, None, Reason.TRIAL_FAILED, message)
-    return Finding(CONFIG_ACCEPTED, None, Reason.CONFIG_ON_TRIAL, f"configuration {seen.wanted} is being tried")
+            return Finding(CONFIG_ACCEPTED, None, Reason.CONFIG_TRIAL_INCONCLUSIVE, message)
+    return Finding(CONFIG_ACCEPTED, None, Reason.CONFIG_TRIAL_RUNNING, f"configuration {seen.wanted} is being tried")
 
 
 def _refusal(seen: Seen) -> str:
@@ -82,47 +75,49 @@ def _refusal(seen: Seen) -> str:
     return f"{seen.check.message} -- {kept}; correct the file (gres.conf is only checked by the workers)"
 
 
-def _trouble(controller: Controller, seen: Seen) -> Finding | None:
+def _failure(controller: Controller, seen: Seen) -> Finding | None:
     if controller.deleting:
         return None  # keys and files may be gone already, and nothing is made from them any more
     if blocked := next(iter(seen.missing), seen.refused):
         return blocked
     if seen.check.verdict is Verdict.REFUSED:
-        return trouble(Reason.CONFIG_REFUSED, _refusal(seen))
+        return degraded(Reason.CONFIG_REJECTED, _refusal(seen))
     if seen.check.verdict is Verdict.UNTRIED:
-        return trouble(Reason.TRIAL_FAILED, f"the configuration could not be tried: {seen.check.message}")
+        return degraded(Reason.CONFIG_TRIAL_INCONCLUSIVE, f"the configuration could not be tried: {seen.check.message}")
     if seen.delivery_trouble and seen.delivery is not Delivery.DONE:
-        return trouble(
-            Reason.CONFIG_REFUSED, f"slurmctld did not take configuration {seen.live}: {seen.delivery_trouble}"
+        return degraded(
+            Reason.RECONFIGURE_FAILED, f"slurmctld did not take configuration {seen.live}: {seen.delivery_trouble}"
         )
-    if seen.pod is not None and (wrong := pod_trouble(seen.pod)):
+    if seen.pod is not None and (wrong := pod_failure(seen.pod)):
         return wrong
     if controller.spec.ha is not None and controller.spec.ha.enabled:
-        return trouble(Reason.HA_NOT_SERVED, "spec.ha is not served yet: one slurmctld runs, without backups")
+        return degraded(Reason.NOT_SUPPORTED, "spec.ha is not supported yet: one slurmctld runs, without backups")
     return None
 
 
-def _waiting(controller: Controller, seen: Seen) -> Finding | None:
+def _progress(controller: Controller, seen: Seen) -> Finding | None:
     if controller.deleting:
         message = (
             f"{seen.nodesets} NodeSets still belong to this cluster: delete them, "
             f"or set the annotation {names.FORCE_DELETE}=true to go at once"
         )
-        return waiting(Reason.DELETION_HELD, message)
+        return progressing(Reason.DELETION_BLOCKED, message)
     if seen.check.verdict in (Verdict.TRY, Verdict.TRYING):
-        return waiting(Reason.CONFIG_ON_TRIAL, f"configuration {seen.wanted} is being tried before it becomes live")
+        return progressing(Reason.CONFIG_TRIAL_RUNNING, f"configuration {seen.wanted} is tried before it is delivered")
     if controller.spec.external:
-        return None
+        return None if seen.reachable else progressing(Reason.SLURM_NOT_REACHABLE, _remedy(seen))
     if seen.pod is None and seen.accounting_awaited:
         message = f"waiting for Accounting {seen.accounting_awaited}: slurmctld registers there when it first starts"
-        return waiting(Reason.WAITING_FOR_ACCOUNTING, message)
+        return progressing(Reason.WAITING_FOR_ACCOUNTING, message)
     if seen.pod is None or not seen.pod.ready:
-        return waiting(Reason.STARTING, "waiting for the slurmctld pod to become ready")
+        return progressing(Reason.STARTING, "waiting for the slurmctld pod to become ready")
     if seen.delivery is Delivery.AWAIT_SLURM:
-        remedy = (
-            "waiting for slurmrestd to answer" if seen.restapis else "no RestApi refers to this Controller: create one"
-        )
-        return waiting(Reason.NOT_REACHABLE, f"configuration {seen.live} is delivered but not confirmed: {remedy}")
+        message = f"configuration {seen.live} is delivered but not confirmed: {_remedy(seen)}"
+        return progressing(Reason.SLURM_NOT_REACHABLE, message)
     if seen.delivery is not Delivery.DONE:
-        return waiting(Reason.CONFIG_UNDER_WAY, f"configuration {seen.live} is on its way into slurmctld")
+        return progressing(Reason.CONFIG_DELIVERING, f"configuration {seen.live} is on its way into slurmctld")
     return None
+
+
+def _remedy(seen: Seen) -> str:
+    return "waiting for slurmrestd to answer" if seen.restapis else "no RestApi refers to this Controller: create one"

@@ -9,8 +9,9 @@ from kubeslurm.api import labels, names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Deployment, Pod
-from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble, waiting
-from kubeslurm.report.daemon_pod import pod_trouble
+from kubeslurm.report.conditions import Finding, conditions, degraded, progressing, summarize
+from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.reasons import Reason
 
 # What the login image writes while sssd has no connection to its servers, and when it has one again.
 _AWAY = "login: directory: the servers of sssd domain "
@@ -32,10 +33,10 @@ def status(loginset: LoginSet, seen: Seen) -> Tree:
     ready = seen.deployment.status.readyReplicas if seen.deployment else 0
     wanted = loginset.spec.replicas
     message = f"users can submit from {ready} of {wanted} login pods"
-    waits = None if ready >= wanted or loginset.deleting else waiting(Reason.STARTING, message)
-    summary = sum_up(
-        trouble=seen.blocked if _is_trouble(seen.blocked) else _trouble(loginset, seen),
-        waiting=seen.blocked if seen.blocked and not _is_trouble(seen.blocked) else waits,
+    waits = None if ready >= wanted or loginset.deleting else progressing(Reason.STARTING, message)
+    summary = summarize(
+        failure=seen.blocked if _is_failure(seen.blocked) else _failure(loginset, seen),
+        progress=seen.blocked if seen.blocked and not _is_failure(seen.blocked) else waits,
         ready=ready > 0 or wanted == 0,
         message=message,
     )
@@ -63,12 +64,12 @@ def absent_domains(logs: Iterable[str]) -> set[str]:
     return absent
 
 
-def _is_trouble(finding: Finding | None) -> bool:
+def _is_failure(finding: Finding | None) -> bool:
     return finding is not None and finding.type == "Degraded"
 
 
-def _trouble(loginset: LoginSet, seen: Seen) -> Finding | None:
-    broken = next((wrong for pod in seen.pods if not pod.deleting and (wrong := pod_trouble(pod))), None)
+def _failure(loginset: LoginSet, seen: Seen) -> Finding | None:
+    broken = next((wrong for pod in seen.pods if not pod.deleting and (wrong := pod_failure(pod))), None)
     if broken is not None:
         return broken
     if domains := sorted(absent_domains(seen.logs)):
@@ -77,5 +78,5 @@ def _trouble(loginset: LoginSet, seen: Seen) -> Finding | None:
             f"the directory of sssd domain {', '.join(domains)} does not answer: start it, or correct its address in "
             f"Secret {loginset.namespace}/{secret.name} (key {secret.key!r}); only known users can log in"
         )
-        return trouble(Reason.DIRECTORY_AWAY, message)
+        return degraded(Reason.DIRECTORY_NOT_REACHABLE, message)
     return None

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from enum import StrEnum
 
 import msgspec
 
@@ -12,27 +11,10 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.decide.nodeset import drain, rollout, scale
 from kubeslurm.decide.nodeset.facts import Seen, Worker
 from kubeslurm.decide.nodeset.plan import Plan
-from kubeslurm.report.conditions import DEGRADED, PROGRESSING, Finding, conditions, sum_up
+from kubeslurm.report.conditions import DEGRADED, PROGRESSING, Finding, conditions, summarize
+from kubeslurm.report.reasons import Reason
 
 SHOWN = 5
-
-
-class Reason(StrEnum):
-    """Why a NodeSet is as it is; programs may rely on this list."""
-
-    CONTROLLER_MISSING = "ControllerMissing"
-    DRAINING = "Draining"
-    INVALID_REGISTRATION = "InvalidRegistration"
-    NAME_SHARED = "NameShared"
-    NOT_SERVED = "NotServed"
-    PAUSED = "Paused"
-    REFUSED = "Refused"
-    SCALING = "Scaling"
-    SLURM_NOT_REACHABLE = "SlurmNotReachable"
-    STARTING = "Starting"
-    UNREGISTERED = "Unregistered"
-    UNSCHEDULABLE = "Unschedulable"
-    UPDATING = "Updating"
 
 
 class Troubles(msgspec.Struct, frozen=True):
@@ -73,7 +55,7 @@ def status(nodeset: NodeSet, seen: Seen, plan: Plan, troubles: Troubles, collisi
 
 def blocked(nodeset: NodeSet, seen: Seen, reason: Reason, message: str) -> Tree:
     """A status that says only why nothing can be done; counts stay as they were."""
-    found = sum_up(trouble=Finding(DEGRADED, True, str(reason), message), waiting=None, ready=False)
+    found = summarize(failure=Finding(DEGRADED, True, reason, message), progress=None, ready=False)
     return {
         "nodeSetHash": nodeset.status.nodeSetHash,
         "selector": nodeset.status.selector,
@@ -90,8 +72,8 @@ def findings(nodeset: NodeSet, seen: Seen, plan: Plan, troubles: Troubles) -> tu
     waiting = _waiting(nodeset, seen, plan, troubles)
     serving = sum(1 for each in seen.workers if each.ready and each.name not in plan.condemned)
     ready = serving >= plan.desired and not nodeset.deleting
-    return sum_up(
-        trouble=trouble, waiting=waiting, ready=ready, message=f"{serving} of {plan.desired} workers are ready"
+    return summarize(
+        failure=trouble, progress=waiting, ready=ready, message=f"{serving} of {plan.desired} workers are ready"
     )
 
 
@@ -108,10 +90,10 @@ def _trouble(nodeset: NodeSet, seen: Seen, plan: Plan, troubles: Troubles) -> Fi
         )
         return _bad(Reason.SLURM_NOT_REACHABLE, text)
     if troubles.errors:
-        return _bad(Reason.REFUSED, f"{troubles.errors[0]}{_more(len(troubles.errors) - 1)}")
+        return _bad(Reason.REJECTED, f"{troubles.errors[0]}{_more(len(troubles.errors) - 1)}")
     if seen.shared:
         text = f"Slurm node {seen.shared[0]} is claimed by pods of several NodeSets{_more(len(seen.shared) - 1)}"
-        return _bad(Reason.NAME_SHARED, f"{text}: give each NodeSet a template.spec.hostname of its own")
+        return _bad(Reason.NODE_NAME_CONFLICT, f"{text}: give each NodeSet a template.spec.hostname of its own")
     invalid = [each for each in seen.workers if each.node is not None and each.node.invalid]
     if invalid:
         reason = invalid[0].node.reason if invalid[0].node else ""
@@ -121,7 +103,7 @@ def _trouble(nodeset: NodeSet, seen: Seen, plan: Plan, troubles: Troubles) -> Fi
         return _bad(Reason.INVALID_REGISTRATION, text)
     if nodeset.spec.update_type == "ScheduledUpdate":
         return _bad(
-            Reason.NOT_SERVED, "updateStrategy ScheduledUpdate is not served yet: use RollingUpdate or OnDelete"
+            Reason.NOT_SUPPORTED, "updateStrategy ScheduledUpdate is not supported yet: use RollingUpdate or OnDelete"
         )
     return None
 
@@ -212,8 +194,8 @@ def _more(count: int) -> str:
 
 
 def _bad(reason: Reason, message: str) -> Finding:
-    return Finding(DEGRADED, True, str(reason), message)
+    return Finding(DEGRADED, True, reason, message)
 
 
 def _soon(reason: Reason, message: str) -> Finding:
-    return Finding(PROGRESSING, True, str(reason), message)
+    return Finding(PROGRESSING, True, reason, message)

@@ -7,8 +7,9 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Deployment, Pod
-from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, waiting
-from kubeslurm.report.daemon_pod import pod_trouble
+from kubeslurm.report.conditions import Finding, conditions, progressing, summarize
+from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.reasons import Reason
 
 
 def status(
@@ -17,9 +18,9 @@ def status(
     """The whole status; `blocked` is what keeps the pods from being made."""
     replicas = deployment.status.replicas if deployment else 0
     ready = deployment.status.readyReplicas if deployment else 0
-    summary = sum_up(
-        trouble=blocked if blocked and blocked.type == "Degraded" else _trouble(pods),
-        waiting=blocked if blocked and blocked.type == "Progressing" else _waiting(restapi, ready),
+    summary = summarize(
+        failure=blocked if blocked and blocked.type == "Degraded" else _failure(pods),
+        progress=blocked if blocked and blocked.type == "Progressing" else _progress(restapi, ready),
         ready=ready > 0 or restapi.spec.replicas == 0,
         message=f"{ready} of {restapi.spec.replicas} slurmrestd are ready",
     )
@@ -32,20 +33,20 @@ def status(
 
 
 def no_config(name: str) -> Finding:
-    return waiting(Reason.WAITING_FOR_CONFIG, f"waiting for the first checked configuration of Controller {name}")
+    return progressing(Reason.WAITING_FOR_CONFIG, f"waiting for the first checked configuration of Controller {name}")
 
 
-def _trouble(pods: Iterable[Pod]) -> Finding | None:
-    return next((wrong for pod in pods if not pod.deleting and (wrong := pod_trouble(pod))), None)
+def _failure(pods: Iterable[Pod]) -> Finding | None:
+    return next((wrong for pod in pods if not pod.deleting and (wrong := pod_failure(pod))), None)
 
 
-def _waiting(restapi: RestApi, ready: int) -> Finding | None:
+def _progress(restapi: RestApi, ready: int) -> Finding | None:
     if restapi.deleting:
         message = (
             "NodeSets of this cluster still need it to drain their workers: delete them, "
             f"or set the annotation {names.FORCE_DELETE}=true to go at once"
         )
-        return waiting(Reason.DELETION_HELD, message)
+        return progressing(Reason.DELETION_BLOCKED, message)
     if ready < restapi.spec.replicas:
-        return waiting(Reason.STARTING, f"{ready} of {restapi.spec.replicas} slurmrestd are ready")
+        return progressing(Reason.STARTING, f"{ready} of {restapi.spec.replicas} slurmrestd are ready")
     return None

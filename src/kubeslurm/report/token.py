@@ -4,17 +4,18 @@ from datetime import UTC, datetime
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.token import Token
-from kubeslurm.report.conditions import Finding, Reason, conditions, sum_up, trouble
+from kubeslurm.report.conditions import Finding, conditions, degraded, summarize
+from kubeslurm.report.reasons import Reason
 from kubeslurm.slurm.tokens import Claims
 
 
 def status(token: Token, claims: Claims | None, blocked: Finding | None, now: datetime) -> Tree:
     """The whole status; `claims` are those of the token in the Secret."""
     expired = claims is not None and claims.expired(now.timestamp())
-    wrong = blocked or (trouble(Reason.TOKEN_EXPIRED, _expired(token)) if expired else None)
-    summary = sum_up(
-        trouble=wrong,
-        waiting=None,
+    wrong = blocked or (degraded(Reason.TOKEN_EXPIRED, _expired(token)) if expired else None)
+    summary = summarize(
+        failure=wrong,
+        progress=None,
         ready=claims is not None and not expired and blocked is None,
         message=f"Secret {token.secret_name} holds a token of user {token.spec.user}",
     )
@@ -28,11 +29,15 @@ def status(token: Token, claims: Claims | None, blocked: Finding | None, now: da
 
 
 def no_key(message: str) -> Finding:
-    return trouble(Reason.KEY_MISSING, message)
+    return degraded(Reason.SECRET_KEY_NOT_FOUND, message)
+
+
+def rejected(message: str) -> Finding:
+    return degraded(Reason.REJECTED, message)
 
 
 def invalid(message: str) -> Finding:
-    return trouble(Reason.INVALID, message)
+    return degraded(Reason.INVALID_SPEC, message)
 
 
 def _expired(token: Token) -> str:

@@ -30,7 +30,7 @@ def restored(site: Site) -> Iterator[None]:
 def test_a_database_without_a_needed_setting_is_told_its_name_and_value(site: Site) -> None:
     site.database(f"SET GLOBAL {SETTING}=ON")
     site.kubectl("delete", "pod", "slurm-accounting-0")  # slurmdbd looks only when it starts
-    message = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "DatabaseSettings")
+    message = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "DatabaseMisconfigured")
     assert f"{SETTING}=OFF" in message
     site.database(f"SET GLOBAL {SETTING}=OFF")
 
@@ -44,7 +44,7 @@ def test_a_wrong_password_names_the_secret_that_holds_it(site: Site) -> None:
 
 def test_a_missing_password_is_named(site: Site) -> None:
     use_password_of(site, "nothing")
-    message = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "KeyMissing")
+    message = site.wait_for_condition(ACCOUNTING, "slurm", "Degraded", "SecretKeyNotFound")
     assert "people/nothing" in message
 
 

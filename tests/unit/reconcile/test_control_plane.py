@@ -38,7 +38,7 @@ async def test_a_statefulset_that_the_server_does_not_take_is_told(plane: Contro
     result = await running.turn()
     assert result is not None
     assert result.after == PAUSE
-    assert running.condition("Degraded")["reason"] == "Refused"
+    assert running.condition("Degraded")["reason"] == "Rejected"
     assert running.condition("Ready")["status"] == "True", "what runs goes on"
 
 
@@ -47,7 +47,7 @@ async def test_a_missing_key_is_named_and_nothing_is_touched(plane: ControlPlane
     await running.server.remove("keys", "ns", "secrets")
     await running.settle()
     await running.turn()
-    assert running.condition("Degraded")["reason"] == "KeyMissing"
+    assert running.condition("Degraded")["reason"] == "SecretKeyNotFound"
     assert "Secret ns/keys" in running.condition("Degraded")["message"]
     assert running.find("statefulsets", "c-controller") is not None
 
@@ -56,7 +56,7 @@ async def test_a_missing_configmap_is_named(plane: ControlPlane) -> None:
     running = await started(plane)
     await running.make_controller(configFileRefs=[{"name": "files"}])
     await running.turn()
-    assert running.condition("Degraded")["reason"] == "ConfigMapMissing"
+    assert running.condition("Degraded")["reason"] == "ConfigMapNotFound"
     await running.plain("ConfigMap", "files", "configmaps", data={"gres.conf": "AutoDetect=off\n"})
     await running.turn()
     await running.end_trial()
@@ -81,7 +81,7 @@ async def test_deletion_waits_for_the_nodesets(plane: ControlPlane) -> None:
     await running.make("NodeSet", "n", "nodesets", spec=spec)
     await running.mark_deleted()
     await running.turn()
-    assert running.condition("Progressing")["reason"] == "DeletionHeld"
+    assert running.condition("Progressing")["reason"] == "DeletionBlocked"
     await running.server.remove("n", "ns", "nodesets")
     await running.settle()
     await running.turn()
@@ -96,11 +96,11 @@ async def test_deletion_can_be_forced(plane: ControlPlane) -> None:
     assert running.find("controllers", "c") is None
 
 
-async def test_high_availability_is_accepted_and_reported_as_not_served(plane: ControlPlane) -> None:
+async def test_high_availability_is_accepted_and_reported_as_not_supported(plane: ControlPlane) -> None:
     running = await started(plane)
     await running.make_controller(ha={"enabled": True, "backups": 1})
     await running.turn()
-    assert running.condition("Degraded")["reason"] == "HighAvailabilityNotServed"
+    assert running.condition("Degraded")["reason"] == "NotSupported"
     assert running.condition("Ready")["status"] == "True"
 
 

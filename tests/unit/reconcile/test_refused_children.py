@@ -29,7 +29,7 @@ async def world() -> AsyncIterator[People]:
 def is_told(world: People, plural: str, name: str, result: Requeue | None) -> bool:
     condition = world.condition("Degraded", plural, name)
     assert result is not None
-    return (condition["status"], condition["reason"], result.after) == ("True", "Refused", PAUSE)
+    return (condition["status"], condition["reason"], result.after) == ("True", "Rejected", PAUSE)
 
 
 async def test_a_refused_slurmdbd_is_told(world: People) -> None:

@@ -60,9 +60,9 @@ def reasons(seen: Seen) -> dict[str, str]:
         (UNKNOWN_HOST, "DatabaseNotReachable"),
         (DENIED, "DatabaseAccessDenied"),
         (ABSENT + DENIED, "DatabaseAccessDenied"),
-        (DENIED + STARTED, "AsWanted"),
+        (DENIED + STARTED, "Healthy"),
         (DENIED + STARTED + ABSENT, "DatabaseNotReachable"),
-        ("", "AsWanted"),
+        ("", "Healthy"),
     ],
 )
 def test_the_log_tells_what_is_degraded(log: str, reason: str) -> None:
@@ -98,7 +98,7 @@ def test_the_last_complaint_of_a_slurmdbd_that_fell_silent_at_its_start_stays_sa
     silent = Seen(pod=pod(ready=False), begun=CONNECTED + CONVERTING + DENIED, now=NOW)
     assert reasons(silent)["Degraded"] == "DatabaseAccessDenied"
     over = Seen(pod=pod(ready=False), begun=ABSENT + CONNECTED, now=NOW)
-    assert reasons(over)["Degraded"] == "AsWanted"
+    assert reasons(over)["Degraded"] == "Healthy"
 
 
 def test_a_new_database_is_no_conversion() -> None:
@@ -107,7 +107,7 @@ def test_a_new_database_is_no_conversion() -> None:
 
 def test_a_small_buffer_pool_is_advice_and_no_trouble() -> None:
     seen = Seen(pod=pod(ready=True), settings=complaints(SLOW + STARTED), now=NOW)
-    assert reasons(seen)["Degraded"] == "AsWanted"
+    assert reasons(seen)["Degraded"] == "Healthy"
     ready = status(accounting(), seen)["conditions"][0]
     assert "innodb_buffer_pool_size" in ready["message"]
 
@@ -119,5 +119,5 @@ def test_missing_settings_are_all_named_at_once() -> None:
     )
     seen = Seen(pod=pod(ready=True), settings=complaints(log), now=NOW)
     degraded = status(accounting(), seen)["conditions"][2]
-    assert degraded["reason"] == "DatabaseSettings"
+    assert degraded["reason"] == "DatabaseMisconfigured"
     assert "innodb_snapshot_isolation=OFF, innodb_lock_wait_timeout=900" in degraded["message"]

@@ -69,9 +69,9 @@ def test_a_refused_registration_names_slurms_reason_and_the_remedy() -> None:
     assert "(Low RealMemory): make extraConf and the limits agree" in found["Degraded"].message
 
 
-def test_a_strategy_that_is_not_served_is_said() -> None:
+def test_a_strategy_that_is_not_supported_is_reported() -> None:
     given = nodeset(replicas=1, updateStrategy=UpdateStrategy(type="ScheduledUpdate"))
-    assert "not served yet" in told(given, seen(worker(0)))["Degraded"].message
+    assert "not supported yet" in told(given, seen(worker(0)))["Degraded"].message
 
 
 def test_a_failed_write_is_said() -> None:
@@ -115,7 +115,7 @@ def test_slurms_counts_stay_while_it_cannot_be_asked() -> None:
 
 
 def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
-    old = Condition(type="Ready", status="True", reason="AsWanted", lastTransitionTime=NOW.replace(year=2020))
+    old = Condition(type="Ready", status="True", reason="Ready", lastTransitionTime=NOW.replace(year=2020))
     given = nodeset(replicas=1, status=NodeSetStatus(conditions=(old,)))
     view = seen(worker(0))
     tree = status(given, view, decide(given, view, Policy()), Troubles())

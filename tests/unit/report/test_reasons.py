@@ -1,22 +1,39 @@
-"""Programs rely on the list of reasons, so it has to be written down whole."""
+"""Programs rely on the reasons of conditions and events, so each of them is documented."""
 
 import re
 
+import pytest
+
 from kubeslurm.local.sources import SOURCES
-from kubeslurm.report import conditions, nodeset
+from kubeslurm.report.events import Event
+from kubeslurm.report.reasons import Reason
 
-TEXT = (SOURCES / "docs" / "configuration.md").read_text()
-EVENT = re.compile(r"""events\.(?:normal|warning)\(\s*\w+,\s*"(\w+)""")
-
-
-def test_every_reason_of_a_condition_is_in_the_documentation() -> None:
-    reasons = [*conditions.Reason, *nodeset.Reason]
-    assert [reason for reason in reasons if f"`{reason}`" not in TEXT] == []
+ROW = re.compile(r"^\| ((?:`\w+`(?:, )?)+) \|", re.MULTILINE)
+CAMEL_CASE = re.compile(r"([A-Z][a-z]+)+")
 
 
-def test_every_event_is_in_the_documentation() -> None:
-    rooms = (SOURCES / "src" / "kubeslurm" / room for room in ("control", "reconcile"))
-    sources = (path for room in rooms for path in room.rglob("*.py"))
-    events = {event for path in sources for event in EVENT.findall(path.read_text())}
-    assert "RestartNeeded" in events
-    assert [event for event in sorted(events) if f"`{event}`" not in TEXT] == []
+def documented(heading: str) -> list[str]:
+    """The names in the first column of the table below a heading of docs/api.md."""
+    text = (SOURCES / "docs" / "api.md").read_text()
+    section = text.partition(f"\n{heading}\n")[2].partition("\n#")[0]
+    return sorted(name for row in ROW.findall(section) for name in re.findall(r"`(\w+)`", row))
+
+
+def test_the_documentation_lists_every_reason_of_a_condition_once() -> None:
+    assert documented("### Reasons") == sorted(Reason)
+
+
+def test_the_documentation_lists_every_event_once() -> None:
+    assert documented("### Events") == sorted(Event)
+
+
+@pytest.mark.parametrize("name", [*Reason, *Event])
+def test_a_reason_is_one_word_in_camel_case(name: str) -> None:
+    assert CAMEL_CASE.fullmatch(name)
+
+
+def test_every_reason_and_event_is_used() -> None:
+    paths = (SOURCES / "src" / "kubeslurm").rglob("*.py")
+    used = set(re.findall(r"\b((?:Reason|Event)\.\w+)", "".join(path.read_text() for path in paths)))
+    unused = {f"{type(name).__name__}.{name.name}" for name in (*Reason, *Event)} - used
+    assert unused <= {"Reason.REQUEST_FAILED"}

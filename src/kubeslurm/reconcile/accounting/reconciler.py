@@ -16,7 +16,9 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube import logs
 from kubeslurm.kube.caches import Caches
 from kubeslurm.report import accounting as report
-from kubeslurm.report.conditions import Finding, Reason, trouble
+from kubeslurm.report.conditions import Finding, degraded
+from kubeslurm.report.events import Event
+from kubeslurm.report.reasons import Reason
 
 # slurmdbd repeats its complaints every few seconds; how often its log is read, and how far back it counts.
 STARTING_PAUSE = 5.0
@@ -71,7 +73,7 @@ class AccountingReconciler:
         # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
         if report.busy(begun):
             if why := report.held(begun):
-                self.events.normal(accounting, "ConversionHeld", why)
+                self.events.normal(accounting, Event.UPDATE_POSTPONED, why)
         else:
             await workloads.keep(self.kube, self.events, accounting, build.statefulset(accounting, files), current)
 
@@ -148,17 +150,17 @@ def missing(caches: Caches, accounting: Accounting) -> tuple[Finding, ...]:
     spec, namespace = accounting.spec, accounting.namespace
     storage, jwks = spec.storageConfig, spec.jwksKeyRef
     if storage is None:
-        return (trouble(Reason.INVALID, "spec.storageConfig is not set: say where the database is"),)
+        return (degraded(Reason.INVALID_SPEC, "spec.storageConfig is not set: say where the database is"),)
     refs = (
         ("slurmKeyRef", spec.slurmKeyRef),
         ("jwtKeyRef", spec.jwt_ref),
         ("storageConfig.passwordKeyRef", storage.passwordKeyRef),
     )
     keys = [
-        trouble(Reason.KEY_MISSING, references.missing_key(namespace, ref, field))
+        degraded(Reason.SECRET_KEY_NOT_FOUND, references.missing_key(namespace, ref, field))
         for field, ref in refs
         if references.key_bytes(references.secret(caches, namespace, ref), ref) is None
     ]
     if jwks is not None and references.configmap(caches, namespace, jwks.name) is None:
-        keys.append(trouble(Reason.CONFIG_MAP_MISSING, f"ConfigMap {namespace}/{jwks.name} is missing: create it"))
+        keys.append(degraded(Reason.CONFIG_MAP_NOT_FOUND, f"ConfigMap {namespace}/{jwks.name} is missing: create it"))
     return tuple(keys)

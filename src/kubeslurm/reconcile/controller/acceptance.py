@@ -21,7 +21,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists
-from kubeslurm.kube.events import Events
+from kubeslurm.report.events import Event, Recorder
 from kubeslurm.slurm import conf
 
 
@@ -47,7 +47,7 @@ class Mounted(msgspec.Struct, frozen=True):
 class ConfigGate:
     """The one way into slurmctld's /etc/slurm."""
 
-    def __init__(self, kube: Kube, caches: Caches, events: Events, clock: Callable[[], float]) -> None:
+    def __init__(self, kube: Kube, caches: Caches, events: Recorder, clock: Callable[[], float]) -> None:
         self._kube = kube
         self._events = events
         self._clock = clock
@@ -73,7 +73,7 @@ class ConfigGate:
                     self._tell(controller, wanted, conf.needs_restart(before, files) if before else [])
                 live = wanted
             case Verdict.REFUSED:
-                self._events.warning(controller, "ConfigRefused", check.message)
+                self._events.warning(controller, Event.CONFIG_REJECTED, check.message)
         if live != wanted and (good := self.accepted(controller)):
             await self._kube.apply(configmap(controller, good, live))
         await self._clear_trials(controller, self._kept_trial(controller, check, wanted))
@@ -82,11 +82,11 @@ class ConfigGate:
         return Mounted(check, wanted, live, edited, decide.TRIAL_PAUSE if check.verdict is Verdict.UNTRIED else None)
 
     def _tell(self, controller: Controller, wanted: str, restart: list[str]) -> None:
-        self._events.normal(controller, "ConfigAccepted", f"configuration {wanted} is accepted and live")
+        self._events.normal(controller, Event.CONFIG_ACCEPTED, f"configuration {wanted} is accepted and live")
         if restart and not controller.spec.external:
             keys = ", ".join(restart)
             message = f"slurmctld is restarted: Slurm takes {keys} only at its start. Running jobs go on"
-            self._events.normal(controller, "RestartNeeded", message)
+            self._events.normal(controller, Event.RESTARTING, message)
 
     def untouched(self, controller: Controller) -> Mounted:
         """What is mounted, when nothing can be said about what is wanted."""

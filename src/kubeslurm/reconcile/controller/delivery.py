@@ -15,7 +15,7 @@ from kubeslurm.decide.config import stages as decide
 from kubeslurm.decide.config.stages import Delivery
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
-from kubeslurm.kube.events import Events
+from kubeslurm.report.events import Event, Recorder
 from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
@@ -49,7 +49,7 @@ class Arrival(msgspec.Struct, frozen=True):
 class Courier:
     """Delivers by touching the pod, which makes the kubelet refresh its files, and by a reconfigure."""
 
-    def __init__(self, kube: Kube, events: Events, clock: Callable[[], float]) -> None:
+    def __init__(self, kube: Kube, events: Recorder, clock: Callable[[], float]) -> None:
         self._kube = kube
         self._events = events
         self._clock = clock
@@ -137,10 +137,10 @@ class Courier:
     def _tell(self, controller: Controller, course: Course, slurm: SlurmCluster | None) -> None:
         count = len(slurm.snapshot.store) if slurm else 0
         self._events.normal(
-            controller, "ConfigApplied", f"slurmctld and its {count} nodes run with configuration {course.digest}"
+            controller, Event.CONFIG_RUNNING, f"slurmctld and its {count} nodes run with configuration {course.digest}"
         )
         if course.trouble:
-            self._events.warning(controller, "WorkersBehind", course.trouble)
+            self._events.warning(controller, Event.WORKERS_NOT_RECONFIGURED, course.trouble)
 
     async def _annotate(self, pod: Pod, name: str, value: str) -> None:
         await self._kube.patch(POD, Key(pod.namespace, pod.name), {"metadata": {"annotations": {name: value}}})

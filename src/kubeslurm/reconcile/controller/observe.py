@@ -15,7 +15,8 @@ from kubeslurm.build.controller import config
 from kubeslurm.control import references
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
-from kubeslurm.report.conditions import Finding, Reason, trouble
+from kubeslurm.report.conditions import Finding, degraded
+from kubeslurm.report.reasons import Reason
 from kubeslurm.slurm import conf
 
 
@@ -90,7 +91,7 @@ def _missing_keys(controller: Controller, slurm_key: Secret | None, jwt_key: Sec
     spec = controller.spec
     refs = (("slurmKeyRef", spec.slurmKeyRef, slurm_key), ("jwtKeyRef", spec.jwt_ref, jwt_key))
     return [
-        trouble(Reason.KEY_MISSING, references.missing_key(controller.namespace, ref, field))
+        degraded(Reason.SECRET_KEY_NOT_FOUND, references.missing_key(controller.namespace, ref, field))
         for field, ref, found in refs
         if references.key_bytes(found, ref) is None and not (spec.external and ref is None)
     ]
@@ -100,8 +101,8 @@ def _missing_files(caches: Caches, controller: Controller) -> list[Finding]:
     if controller.spec.external:
         return []
     return [
-        trouble(
-            Reason.CONFIG_MAP_MISSING,
+        degraded(
+            Reason.CONFIG_MAP_NOT_FOUND,
             f"ConfigMap {controller.namespace}/{name} is missing: create it, or remove the reference to it",
         )
         for name in config.referenced(controller)
@@ -115,4 +116,6 @@ def _missing_accounting(caches: Caches, controller: Controller) -> list[Finding]
     if ref is None or not ref.name or _accounting(caches, controller) is not None:
         return []
     name = f"{controller.namespace}/{ref.name}"
-    return [trouble(Reason.ACCOUNTING_MISSING, f"Accounting {name} does not exist: create it, or remove accountingRef")]
+    return [
+        degraded(Reason.ACCOUNTING_NOT_FOUND, f"Accounting {name} does not exist: create it, or remove accountingRef")
+    ]

@@ -24,6 +24,7 @@ from kubeslurm.reconcile.controller.observe import Observed, observe, restart_ha
 from kubeslurm.reconcile.controller.service_monitor import Monitors
 from kubeslurm.report import controller as report
 from kubeslurm.report.conditions import Finding
+from kubeslurm.report.events import Event
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
 
@@ -114,7 +115,7 @@ class ControllerReconciler:
         message = "the slurmctld pod of another operator is taken over as it is"
         if files := ", ".join(referenced(controller)):
             message += f"; until it is made anew an edit of {files} reaches it unchecked"
-        self.events.normal(controller, "Adopted", message)
+        self.events.normal(controller, Event.ADOPTED, message)
 
     async def _released(self, controller: Controller) -> bool:
         """Lets a deleted Controller go once no NodeSet needs its slurmctld for draining."""

@@ -21,7 +21,9 @@ from kubeslurm.kube import logs
 from kubeslurm.kube.errors import NotFound
 from kubeslurm.reconcile.loginset import host_keys
 from kubeslurm.report import loginset as report
-from kubeslurm.report.conditions import Finding, Reason, no_controller, trouble
+from kubeslurm.report.conditions import Finding, controller_not_found, degraded
+from kubeslurm.report.events import Event
+from kubeslurm.report.reasons import Reason
 
 # Login pods say every few seconds when their directory is away; that is how far back counts, and how often we look.
 MEMORY = 30
@@ -75,7 +77,7 @@ class LoginSetReconciler:
     def _blocked(self, loginset: LoginSet, controller: Controller | None) -> Finding | None:
         """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""
         if controller is None:
-            return no_controller(loginset.spec.controllerRef.name)
+            return controller_not_found(loginset.spec.controllerRef.name)
         refs = (
             ("slurmKeyRef of the Controller", controller.spec.slurmKeyRef),
             ("sssdConfRef", loginset.spec.sssdConfRef),
@@ -83,7 +85,7 @@ class LoginSetReconciler:
         for field, ref in refs:
             found = references.secret(self.caches, loginset.namespace, ref)
             if references.key_bytes(found, ref) is None:
-                return trouble(Reason.KEY_MISSING, references.missing_key(loginset.namespace, ref, field))
+                return degraded(Reason.SECRET_KEY_NOT_FOUND, references.missing_key(loginset.namespace, ref, field))
         return None
 
     async def _apply(self, loginset: LoginSet, controller: Controller) -> None:
@@ -101,7 +103,7 @@ class LoginSetReconciler:
         if found is None:
             files = await asyncio.to_thread(host_keys.make)
             await self.kube.create(ssh.host_keys(loginset, files))  # AlreadyExists: somebody was faster, look again
-            self.events.normal(loginset, "HostKeysMade", f"made the host keys in Secret {key.name}")
+            self.events.normal(loginset, Event.HOST_KEYS_CREATED, f"made the host keys in Secret {key.name}")
             found = await self.kube.get(SECRET, key)
         if found is None:
             raise Retry(f"Secret {key} went as soon as it was made")

@@ -26,11 +26,11 @@ from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import AlreadyExists, NotFound
-from kubeslurm.kube.events import Events
 from kubeslurm.reconcile.nodeset.observe import Observer, View
 from kubeslurm.reconcile.nodeset.removal import Outcome, Removal, Request
 from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
 from kubeslurm.report import worker_pod as report
+from kubeslurm.report.events import Event, Recorder
 from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.rest.models import NodeUpdate
 
@@ -44,7 +44,7 @@ class Pods:
     def __init__(
         self,
         kube: Kube,
-        events: Events,
+        events: Recorder,
         observer: Observer,
         options: Options,
         clock: Callable[[], float] = time.monotonic,
@@ -149,7 +149,9 @@ class Pods:
         troubles += unclear
         if late:
             requeue = bool(nodeset.spec.drain and nodeset.spec.drain.policy == "Requeue")
-            self._events.warning(nodeset, "DrainDeadline", f"ending the jobs on {', '.join(late)}: drain.deadline")
+            self._events.warning(
+                nodeset, Event.DRAIN_DEADLINE_EXCEEDED, f"ending the jobs on {', '.join(late)}: drain.deadline"
+            )
             troubles += await self._nodes.end_jobs(slurm, late, requeue=requeue)
         return troubles
 
@@ -183,7 +185,7 @@ class Pods:
                 self._failed_slots.back_off((nodeset.metadata.uid, each.slurm_name))
         await self._release_claims(nodeset, [each for each in plan.remove if each.name in outcome.removed], plan)
         if outcome.removed:
-            self._events.normal(nodeset, "SuccessfulDelete", f"deleted {_words(outcome.removed)}")
+            self._events.normal(nodeset, Event.SUCCESSFUL_DELETE, f"deleted {_words(outcome.removed)}")
         return outcome
 
     async def create(self, controller: Controller, nodeset: NodeSet, view: View, plan: Plan) -> tuple[str, ...]:
@@ -208,10 +210,10 @@ class Pods:
         troubles = await fan_out.each(wanted, make)
         if created:
             self._refusals.forget(uid)
-            self._events.normal(nodeset, "SuccessfulCreate", f"created {_words(created)}")
+            self._events.normal(nodeset, Event.SUCCESSFUL_CREATE, f"created {_words(created)}")
         if refused and not held:
             self._refusals.add(uid, state, min(refused))
-            self._events.warning(nodeset, "FailedCreate", min(refused))
+            self._events.warning(nodeset, Event.FAILED_CREATE, min(refused))
         return (*sorted(refused)[:1], *troubles, *(_taken(slot) for slot in names_taken))
 
     async def _make(self, controller: Controller, nodeset: NodeSet, view: View, slot: Slot) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ from kubeslurm.reconcile.nodeset.act import Pods
 from kubeslurm.reconcile.nodeset.observe import Observer, View
 from kubeslurm.reconcile.nodeset.pass_interval import PassInterval
 from kubeslurm.report import nodeset as report
-from kubeslurm.report.nodeset import Reason, Troubles
+from kubeslurm.report.nodeset import Troubles
+from kubeslurm.report.reasons import Reason
 
 SOON, LATER = 5.0, 60.0
 ORPHAN = "orphan"  # the finalizer behind --cascade=orphan
@@ -86,7 +87,7 @@ class NodeSetReconciler:
     async def blocked(self, nodeset: NodeSet, view: View) -> Requeue:
         name = nodeset.spec.controllerRef.name
         text = f"Controller {nodeset.namespace}/{name} does not exist: create it, or correct spec.controllerRef"
-        tree = report.blocked(nodeset, view.seen, Reason.CONTROLLER_MISSING, text)
+        tree = report.blocked(nodeset, view.seen, Reason.CONTROLLER_NOT_FOUND, text)
         await status.write(self.kube, NODESET, nodeset, tree)
         return Requeue(after=LATER)
 

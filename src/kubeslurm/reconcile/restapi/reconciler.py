@@ -14,7 +14,7 @@ from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.report import restapi as report
-from kubeslurm.report.conditions import Finding, no_controller
+from kubeslurm.report.conditions import Finding, controller_not_found
 
 
 class RestApiReconciler:
@@ -55,7 +55,7 @@ class RestApiReconciler:
         if restapi.deleting:
             return None
         if controller is None:
-            return no_controller(restapi.spec.controllerRef.name)
+            return controller_not_found(restapi.spec.controllerRef.name)
         return None if self._slurm_conf(controller) else report.no_config(controller.name)
 
     async def _apply(self, restapi: RestApi, controller: Controller) -> None:

@@ -16,6 +16,7 @@ from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.report import token as report
 from kubeslurm.report.conditions import Finding
+from kubeslurm.report.events import Event
 from kubeslurm.slurm import tokens
 
 
@@ -54,7 +55,7 @@ class TokenReconciler:
             try:
                 claims = await self._issue(token, held, signing_key, now)
             except refusals.REFUSED as error:
-                await self._report(token, claims, report.invalid(refusals.words(error, "")))
+                await self._report(token, claims, report.rejected(refusals.words(error, "")))
                 return Requeue(after=refusals.PAUSE)
         await self._report(token, claims, None)
         return Requeue(after=again) if again is not None else None
@@ -66,7 +67,9 @@ class TokenReconciler:
             # An immutable Secret cannot take another value, and one of a predecessor has the wrong owner.
             await self.kube.delete(SECRET, Key(held.namespace, held.name), uid=held.metadata.uid)
         await self.kube.apply(build.secret(token, jwt, hashlib.sha256(signing_key).hexdigest()[:16]))
-        self.events.normal(token, "TokenIssued", f"issued a token for {token.spec.user}, valid for {lifetime:.0f} s")
+        self.events.normal(
+            token, Event.TOKEN_ISSUED, f"issued a token for {token.spec.user}, valid for {lifetime:.0f} s"
+        )
         return tokens.read(signing_key, jwt)
 
     def _claims(self, token: Token, held: Secret | None, signing_key: bytes) -> tokens.Claims | None:

@@ -120,7 +120,7 @@ def test_deletion_is_seen() -> None:
 
 def test_a_status_becomes_a_tree_with_zeros_and_without_blanks() -> None:
     since = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
-    ready = Condition(type="Ready", status="True", reason="AsWanted", lastTransitionTime=since)
+    ready = Condition(type="Ready", status="True", reason="Ready", lastTransitionTime=since)
     made = tree(NodeSetStatus(nodeSetHash="h", selector="a=b", conditions=(ready,)))
     assert made["slurmIdle"] == 0
     assert "collisionCount" not in made
@@ -128,7 +128,7 @@ def test_a_status_becomes_a_tree_with_zeros_and_without_blanks() -> None:
         {
             "type": "Ready",
             "status": "True",
-            "reason": "AsWanted",
+            "reason": "Ready",
             "message": "",
             "lastTransitionTime": "2026-01-02T03:04:05Z",
         }

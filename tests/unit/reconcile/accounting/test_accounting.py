@@ -54,7 +54,7 @@ async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> Non
     await world.pass_accounting()
     assert "StoragePass=new\n" in conf(world)
     assert world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH] != before
-    assert "slurmdbd.conf changed" in (await world.said())["RestartNeeded"]
+    assert "slurmdbd.conf changed" in (await world.said())["Restarting"]
 
 
 async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first_change(world: People) -> None:
@@ -68,7 +68,7 @@ async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first
     assert set(await world.said()) == {"Adopted"}
     await world.make_accounting(slurmdbd={"image": "slurmdbd:2"})
     await world.pass_accounting()
-    assert "another operator made them" in (await world.said())["RestartNeeded"]
+    assert "another operator made them" in (await world.said())["Restarting"]
 
 
 async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People) -> None:
@@ -81,8 +81,8 @@ async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People)
     assert world.annotations("statefulsets", "a-accounting") == before
     assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
     said = await world.said()
-    assert "wait for the end" in said["ConversionHeld"]
-    assert "RestartNeeded" not in said
+    assert "wait for the end" in said["UpdatePostponed"]
+    assert "Restarting" not in said
     world.talking.said["a-accounting-0"] = CONVERTING + STARTED
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") != before
@@ -109,7 +109,7 @@ async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(wo
     await password(world, "new")
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
-    assert "cannot be read" in (await world.said())["ConversionHeld"]
+    assert "cannot be read" in (await world.said())["UpdatePostponed"]
     assert "cannot be read" in world.condition("Progressing", "accountings", "a")["message"]
     world.talking.said["a-accounting-0"], world.talking.logs_status = "", 200
     await world.pass_accounting()
@@ -181,7 +181,7 @@ async def test_a_missing_password_is_said_and_starts_nothing(world: People) -> N
     await world.settle()
     await world.pass_accounting()
     ready = world.condition("Ready", "accountings", "a")
-    assert ready["reason"] == "KeyMissing"
+    assert ready["reason"] == "SecretKeyNotFound"
     assert "ns/database" in ready["message"]
     assert world.find("statefulsets", "a-accounting") is None
 
@@ -211,7 +211,7 @@ async def test_a_complaint_about_settings_stays_until_slurmdbd_starts_anew(world
     world.talking.said["a-accounting-0"] = ""
     await world.pass_accounting()
     wrong = world.condition("Degraded", "accountings", "a")
-    assert wrong["reason"] == "DatabaseSettings"
+    assert wrong["reason"] == "DatabaseMisconfigured"
     assert "innodb_snapshot_isolation=OFF" in wrong["message"]
     assert world.condition("Ready", "accountings", "a")["status"] == "True"
 
@@ -223,7 +223,7 @@ async def test_settings_are_looked_at_again_when_the_log_could_not_be_read(world
     await world.pass_accounting()
     world.talking.logs_status = 200
     await world.pass_accounting()
-    assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseSettings"
+    assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseMisconfigured"
 
 
 async def test_an_external_slurmdbd_needs_nothing_here(world: People) -> None:
@@ -244,7 +244,7 @@ async def test_deletion_waits_for_the_workers_whose_jobs_are_still_to_be_recorde
     await world.server.put(found, "accountings")
     await world.settle()
     await world.pass_accounting()
-    assert world.condition("Ready", "accountings", "a")["reason"] == "DeletionHeld"
+    assert world.condition("Ready", "accountings", "a")["reason"] == "DeletionBlocked"
     await world.server.remove("w", plural="nodesets")
     await world.settle()
     await world.pass_accounting()

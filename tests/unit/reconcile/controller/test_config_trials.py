@@ -23,7 +23,7 @@ async def test_a_refused_first_configuration_is_explained_and_starts_nothing(pla
     await refuse(plane)
     await plane.turn(2)
     assert plane.find("statefulsets", "c-controller") is None
-    assert plane.condition("ConfigAccepted")["reason"] == "ConfigRefused"
+    assert plane.condition("ConfigAccepted")["reason"] == "ConfigRejected"
     assert "slurm.conf:30: JobSubmitPlugins: no plugin" in plane.condition("Ready")["message"]
 
 
@@ -34,7 +34,7 @@ async def test_a_refused_change_leaves_the_live_one(plane: ControlPlane) -> None
     await running.turn(3)
     assert running.live_conf() == live
     assert running.condition("Ready")["status"] == "True"
-    assert running.condition("Degraded")["reason"] == "ConfigRefused"
+    assert running.condition("Degraded")["reason"] == "ConfigRejected"
     assert running.status()["configHash"] in running.condition("ConfigAccepted")["message"]
 
 
@@ -45,7 +45,7 @@ async def test_a_refusal_is_remembered_by_the_next_operator_process(plane: Contr
     await running.start()
     await running.turn(2)
     assert len(running.trials()) == 1, "the old trial is the record, no new one is needed"
-    assert running.condition("ConfigAccepted")["reason"] == "ConfigRefused"
+    assert running.condition("ConfigAccepted")["reason"] == "ConfigRejected"
 
 
 async def test_a_trial_that_the_server_does_not_take_is_told_and_asked_for_once_a_minute(plane: ControlPlane) -> None:
@@ -58,7 +58,7 @@ async def test_a_trial_that_the_server_does_not_take_is_told_and_asked_for_once_
     result = await plane.turn()
     assert result is not None
     assert result.after == PAUSE
-    assert plane.condition("Degraded")["reason"] == "TrialFailed"
+    assert plane.condition("Degraded")["reason"] == "ConfigTrialInconclusive"
     assert "the API server refuses" in plane.condition("Degraded")["message"]
     await plane.turn(2)
     assert plane.server.count("POST", "pods") == before + 3
@@ -75,7 +75,7 @@ async def test_a_trial_that_could_not_run_is_repeated_not_held_against_the_confi
     first = running.trials()[0]["metadata"]["uid"]
     await running.end_trial(137)
     await running.turn()
-    assert running.condition("ConfigAccepted")["reason"] == "TrialFailed"
+    assert running.condition("ConfigAccepted")["reason"] == "ConfigTrialInconclusive"
     await running.turn(3)
     assert running.trials()[0]["metadata"]["uid"] != first
 

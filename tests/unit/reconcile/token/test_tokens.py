@@ -92,7 +92,7 @@ async def test_somebody_elses_secret_is_never_overwritten(world: ControlPlane) -
     await make(world, secretRef={"name": "precious", "key": "SLURM_JWT"})
     await world.token.reconcile(TOKEN)
     assert (world.find("secrets", "precious") or {})["data"] == {"password": "eA=="}
-    assert world.condition("Degraded", "tokens", "t")["reason"] == "Invalid"
+    assert world.condition("Degraded", "tokens", "t")["reason"] == "InvalidSpec"
 
 
 async def test_a_missing_key_is_named(world: ControlPlane) -> None:
