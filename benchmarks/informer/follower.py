@@ -22,7 +22,7 @@ from kubeslurm.engine.stall import StallMeter
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.objects import key_of
 from kubeslurm.kube.transport.connection import Connection, connect
-from kubeslurm.kube.transport.wire import Wire
+from kubeslurm.kube.transport.http import HttpTransport
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ async def follow(connection: Connection, namespace: str, nodes: bool, events: in
     for _, store in caches.stores:
         await store.wait_synced()
     synced = time.monotonic()
-    collector.settle()
+    collector.freeze()
     print("synced", flush=True)
     await count.done.wait()
     ended = time.monotonic()
@@ -119,12 +119,12 @@ async def main() -> None:
     parser.add_argument("--events", type=int, required=True)
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    connection = Connection(Wire(options.server) if options.server else connect(options.kubeconfig))
+    connection = Connection(HttpTransport(options.server) if options.server else connect(options.kubeconfig))
     result = await follow(connection, options.namespace, options.nodes, options.events)
     print(msgspec.json.encode(result).decode(), flush=True)
     await connection.close()
 
 
 if __name__ == "__main__":
-    collector.relax()  # as the operator does
+    collector.configure()  # as the operator does
     asyncio.run(main())

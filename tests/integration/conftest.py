@@ -1,4 +1,4 @@
-"""One real kube-apiserver with etcd for all tests here."""
+"""One real kube-apiserver with etcd, shared by all tests here."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +22,7 @@ from tests.support.waiting import WITHIN, wait_for
 
 @pytest.fixture(scope="session")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """A control plane without nodes, kept apart from the clusters of whoever runs the tests."""
+    """A control plane without nodes, separate from the clusters of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
         shared = Cluster("integration")
@@ -35,7 +35,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="session")
 def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
-    """The cluster with our CustomResourceDefinitions in force."""
+    """The cluster with our CustomResourceDefinitions established."""
     file = tmp_path_factory.mktemp("crds") / "crds.yaml"
     file.write_text("---\n".join(to_yaml(crd) for crd in crds().values()), encoding="utf-8")
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
@@ -45,7 +45,7 @@ def definitions(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> C
 
 
 def served(cluster: Cluster) -> bool:
-    """Whether new kinds are to be had, listed and explained: the API server gets there bit by bit."""
+    """Whether all new kinds can be listed and explained: the API server serves them one after the other."""
     try:
         shown = cluster.kubectl("api-resources", "--categories=slurm", "--output=name").split()
         for kind in SLURM_KINDS:
@@ -64,7 +64,7 @@ def patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 async def connection(cluster: Cluster) -> AsyncIterator[Connection]:
-    """A connection of the test's own, past any proxy."""
+    """A connection for one test, without the proxy."""
     made = Connection(connect(cluster.kubeconfig), timeout=60)
     yield made
     await made.close()
@@ -72,7 +72,7 @@ async def connection(cluster: Cluster) -> AsyncIterator[Connection]:
 
 @pytest.fixture
 async def namespace(connection: Connection, request: pytest.FixtureRequest) -> AsyncIterator[str]:
-    """A namespace of the test's own."""
+    """A namespace for one test."""
     name = request.node.name.split("[")[0].replace("_", "-")[:50].strip("-")
     kube = Kube(connection, Caches(connection), manager="test")
     async with asyncio.timeout(WITHIN):
@@ -85,7 +85,7 @@ async def namespace(connection: Connection, request: pytest.FixtureRequest) -> A
 
 @pytest.fixture
 async def proxy(cluster: Cluster, tmp_path: Path) -> AsyncIterator[Proxy]:
-    """A way to the API server that can be cut and frozen."""
+    """A proxy to the API server that can break and freeze connections."""
     made = Proxy(cluster, tmp_path / "kubeconfig")
     await made.open()
     yield made

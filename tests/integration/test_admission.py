@@ -1,4 +1,4 @@
-"""The admission server as the chart installs it, called by a real API server: rights, certificate and words."""
+"""The admission server as the chart installs it, called by a real API server: rights, certificate and messages."""
 
 import base64
 import contextlib
@@ -37,14 +37,14 @@ def webhook(definitions: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
     """The cluster with our definitions, the chart's webhook objects and a webhook process under the chart's account."""
     folder = tmp_path_factory.mktemp("webhook")
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WHERE}}
-    objects = [namespace, *chart(), *way_in()]
+    objects = [namespace, *chart(), *service()]
     file = folder / "objects.yaml"
     file.write_text("---\n".join(to_yaml(each) for each in objects), encoding="utf-8")
     definitions.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(file))
     try:
         with process(definitions, folder):
-            # The API server learns of the webhook, of its certificate and of its rights one by one.
-            wait_for("the webhook to be asked", lambda: "create it first" in refusal(definitions))
+            # The API server takes up the webhook, its certificate and its rights one after the other.
+            wait_for("the webhook to be called", lambda: "create it first" in refusal(definitions))
             yield definitions
     finally:
         definitions.kubectl("delete", "--ignore-not-found", VALIDATING_WEBHOOKS.plural, NAME)
@@ -52,7 +52,7 @@ def webhook(definitions: Cluster, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def chart() -> list[Tree]:
-    """What the chart brings for the webhook, but for its Deployment: there are no nodes here to run it."""
+    """The webhook objects of the chart, without the Deployment: there are no nodes here to run it."""
     values = f"webhook.namespaces={{{WHERE}}}"
     argv = [str(HELM), "template", "slurm-operator", str(ROOT / "charts/slurm-operator"), f"--namespace={WHERE}"]
     rendered = subprocess.run([*argv, f"--set={values}"], check=True, capture_output=True, text=True, timeout=180)
@@ -60,10 +60,10 @@ def chart() -> list[Tree]:
     return [each for each in trees if each["kind"] in INSTALLED and each["metadata"]["name"].startswith(NAME)]
 
 
-def way_in() -> list[Tree]:
-    """The webhook's Service, which leads to where the process listens."""
+def service() -> list[Tree]:
+    """The webhook's Service, with the address where the process listens."""
     metadata = {"name": NAME, "namespace": WHERE}
-    service = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 443}]}}
+    tree = {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {"ports": [{"port": 443}]}}
     endpoints = {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -72,12 +72,12 @@ def way_in() -> list[Tree]:
         "endpoints": [{"addresses": [network.FABRIC], "conditions": {"ready": True}}],
         "ports": [{"name": "", "port": 443}],
     }
-    return [service, endpoints]
+    return [tree, endpoints]
 
 
 @contextlib.contextmanager
 def process(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """`kubeslurm webhook` in the cluster's network, with no more rights than the chart gives."""
+    """`kubeslurm webhook` in the cluster's network, with the rights that the chart gives and no others."""
     token = cluster.kubectl("create", "token", NAME, f"--namespace={WHERE}").strip()
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     config["clusters"][0]["cluster"]["server"] = f"https://{network.FABRIC}:{network.API_PORT}"
@@ -103,7 +103,7 @@ def kube(webhook: Cluster, connection: Connection) -> Kube:
 
 
 @pytest.mark.parametrize("case", cases("invalid-webhook"), ids=lambda case: case.name)
-async def test_what_only_admission_can_see_is_refused_by_the_api_server(kube: Kube, case: Case) -> None:
+async def test_an_object_that_only_admission_can_refuse_is_refused_by_the_api_server(kube: Kube, case: Case) -> None:
     *existing, manifest = case.objects(WHERE)
     for each in existing:
         with contextlib.suppress(AlreadyExists):
@@ -114,7 +114,7 @@ async def test_what_only_admission_can_see_is_refused_by_the_api_server(kube: Ku
     assert await kube.get(kind_of(manifest), Key(WHERE, manifest["metadata"]["name"])) is None
 
 
-def test_a_deleted_certificate_is_back_trusted_and_in_use(webhook: Cluster) -> None:
+def test_a_deleted_certificate_is_issued_again_trusted_and_used(webhook: Cluster) -> None:
     before = authorities(webhook)
     assert before.startswith(b"-----BEGIN CERTIFICATE")
     webhook.kubectl("delete", "secret", CERTIFICATES.name, f"--namespace={WHERE}")
@@ -122,12 +122,14 @@ def test_a_deleted_certificate_is_back_trusted_and_in_use(webhook: Cluster) -> N
         "a new authority that is trusted",
         lambda: bool(held := authorities(webhook)) and held != before and trusted(webhook) == {held},
     )
-    assert before.split(b"-----END")[0] in authorities(webhook), "what other replicas still serve is trusted no more"
-    wait_for("the webhook to be asked again", lambda: "create it first" in refusal(webhook))
+    assert before.split(b"-----END")[0] in authorities(webhook), (
+        "the certificates of other replicas are not trusted any more"
+    )
+    wait_for("the webhook to be called again", lambda: "create it first" in refusal(webhook))
 
 
 def refusal(cluster: Cluster) -> str:
-    """What the API server says to an object that lacks another."""
+    """The API server's message about an object that refers to a missing one."""
     manifest = yaml.safe_dump(
         next(case for case in cases("invalid-webhook") if "missing" in case.name).objects(WHERE)[0]
     )

@@ -1,4 +1,4 @@
-"""Writes to a real API server: left out when nothing would change, repaired when someone else changed something."""
+"""Writes to a real API server: skipped when nothing would change, repeated when someone else changed a field."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -23,7 +23,7 @@ from tests.support.waiting import WITHIN
 
 
 def requests(verb: str, kind: Kind[Any]) -> float:
-    """How many requests of one kind were sent so far."""
+    """How many requests of one verb and kind were sent so far."""
     samples = (sample for metric in metrics.REQUESTS.collect() for sample in metric.samples)
     return sum(
         each.value
@@ -33,7 +33,7 @@ def requests(verb: str, kind: Kind[Any]) -> float:
 
 
 def deployment(namespace: str, **container: Any) -> Tree:
-    """A Deployment with values that the server writes down differently than they were given."""
+    """A Deployment with values that the server normalizes."""
     resources = {"requests": {"cpu": "1000m", "memory": "1024Mi"}}
     main = {"name": "main", "image": "localhost/pause:1", "resources": resources, **container}
     labels = {"app": "web"}
@@ -64,14 +64,14 @@ async def follower(cluster: Cluster, namespace: str) -> AsyncIterator[Follower[D
 
 @pytest.fixture
 def other(connection: Connection) -> Kube:
-    """Someone else at work on the same objects."""
-    return Kube(connection, Caches(connection), manager="someone")
+    """Another client that changes the same objects."""
+    return Kube(connection, Caches(connection), manager="other")
 
 
 KEY = "web"
 
 
-async def test_an_unchanged_wish_is_sent_once(follower: Follower[Deployment], namespace: str, other: Kube) -> None:
+async def test_an_unchanged_object_is_applied_once(follower: Follower[Deployment], namespace: str, other: Kube) -> None:
     before = requests("apply", DEPLOYMENT)
     for _ in range(5):
         await follower.kube.apply(deployment(namespace))
@@ -106,7 +106,7 @@ async def test_an_edit_of_our_fields_is_repaired_with_one_request(
     assert repaired["metadata"]["labels"] == wanted["metadata"]["labels"]
 
 
-async def test_an_edit_of_other_fields_is_left_alone(
+async def test_an_edit_of_fields_that_are_not_ours_is_kept(
     follower: Follower[Deployment], namespace: str, other: Kube
 ) -> None:
     await follower.kube.apply(deployment(namespace))
@@ -121,7 +121,7 @@ async def test_an_edit_of_other_fields_is_left_alone(
     assert live["spec"]["minReadySeconds"] == 7
 
 
-async def test_a_field_that_is_no_longer_wished_for_goes(
+async def test_a_field_that_is_no_longer_applied_is_removed(
     follower: Follower[Deployment], namespace: str, other: Kube
 ) -> None:
     await follower.kube.apply(deployment(namespace, args=["--old"]))
@@ -129,12 +129,12 @@ async def test_a_field_that_is_no_longer_wished_for_goes(
     assert "args" not in answer["spec"]["template"]["spec"]["containers"][0]
 
 
-async def test_what_the_go_operator_wrote_is_taken_over_without_a_change_and_can_then_be_removed(
+async def test_fields_of_the_go_operator_are_taken_over_without_a_change_and_can_then_be_removed(
     follower: Follower[Deployment], namespace: str, connection: Connection
 ) -> None:
-    predecessor = Kube(connection, Caches(connection), manager="manager")
-    written = await predecessor.create(deployment(namespace, args=["--old"], command=["/old"]))
-    await follower.converge(predecessor)
+    former = Kube(connection, Caches(connection), manager="manager")
+    written = await former.create(deployment(namespace, args=["--old"], command=["/old"]))
+    await follower.converge(former)
     taken = await applied(follower.kube, deployment(namespace, args=["--old"], command=["/old"]))
     assert taken["metadata"]["generation"] == written.metadata.generation, "no pod restarts"
     managers = {(each["manager"], each["operation"]) for each in taken["metadata"]["managedFields"]}
@@ -146,7 +146,7 @@ async def test_what_the_go_operator_wrote_is_taken_over_without_a_change_and_can
 
 
 async def applied(kube: Kube, wanted: Tree) -> Tree:
-    """Tried again like everything that conflicts: the server's own controllers write to a new Deployment as well."""
+    """Applies, and tries again after a conflict: the server's own controllers write to a new Deployment too."""
     async with asyncio.timeout(WITHIN):
         while True:
             try:
@@ -161,7 +161,7 @@ def tokens(definitions: Cluster) -> Kind[Any]:
     return TOKEN
 
 
-async def test_an_unchanged_status_is_sent_once_and_a_foreign_one_is_replaced(
+async def test_an_unchanged_status_is_applied_once_and_an_edited_one_is_repaired(
     cluster: Cluster, namespace: str, other: Kube, tokens: Kind[Any]
 ) -> None:
     name = {"namespace": namespace, "name": "token"}
@@ -185,7 +185,7 @@ async def test_an_unchanged_status_is_sent_once_and_a_foreign_one_is_replaced(
         assert requests("apply", tokens) == before + 2
 
 
-async def test_a_dry_run_says_what_would_be_and_changes_nothing(
+async def test_a_dry_run_returns_the_result_and_changes_nothing(
     follower: Follower[Deployment], namespace: str, other: Kube
 ) -> None:
     answer = await follower.kube.apply(deployment(namespace), dry_run=True)
@@ -227,7 +227,7 @@ async def test_pods_are_created_once_and_deleted_by_uid(cluster: Cluster, namesp
         await follower.kube.patch(POD, key, {"metadata": {"annotations": {"a": "b"}}})
         assert follower.store[key].metadata.annotations["a"] == "b"
         await follower.kube.delete(POD, key, uid=made.metadata.uid)
-        assert follower.store[key].deleting, "a pod on a node goes when its kubelet says so"
+        assert follower.store[key].deleting, "a pod on a node is removed when its kubelet has ended it"
         await follower.kube.delete(POD, key, uid=made.metadata.uid, grace=0)
         assert key not in follower.store
         await follower.converge(other)
@@ -253,7 +253,7 @@ async def test_events_are_accepted_and_counted(
     assert "Stuck" in cluster.kubectl("-n", namespace, "describe", "deployment", KEY)
 
 
-async def test_the_reason_why_an_object_is_refused_is_in_the_error(other: Kube, namespace: str) -> None:
+async def test_the_error_has_the_reason_of_the_server(other: Kube, namespace: str) -> None:
     with pytest.raises(Invalid, match="selector"):
         await other.create({**deployment(namespace), "spec": {"template": {}}})
 
@@ -270,11 +270,11 @@ async def test_a_kind_that_is_not_served_is_not_found(other: Kube, namespace: st
         )
 
 
-async def test_a_namespace_that_is_being_deleted_is_asked_once_and_not_for_every_object(
+async def test_in_a_namespace_that_is_being_deleted_only_one_write_is_sent(
     connection: Connection, other: Kube, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = "going-away"
-    stopped = TerminatingNamespaces(lambda: 0.0)  # no time goes by, however slow the machine is
+    stopped = TerminatingNamespaces(lambda: 0.0)  # time stands still, however slow the machine is
     monkeypatch.setattr(connection, "_terminating", stopped)
     await other.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     held = {"name": "held", "namespace": name, "finalizers": ["example.org/hold"]}
@@ -293,7 +293,7 @@ async def test_a_namespace_that_is_being_deleted_is_asked_once_and_not_for_every
             await asyncio.sleep(0.1)
 
 
-async def test_the_status_of_an_object_that_is_gone_is_tried_again_without_a_word(other: Kube, namespace: str) -> None:
+async def test_the_status_of_an_object_that_is_gone_is_a_conflict(other: Kube, namespace: str) -> None:
     tree = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"namespace": namespace, "name": "gone"}}
     with pytest.raises(Conflict, match="gone is gone"):
         await other.apply(tree | {"status": {"replicas": 0}}, status=True)

@@ -1,4 +1,4 @@
-"""The conformance manifests on a real kube-apiserver: taken, refused with the right words, and read back as meant."""
+"""The conformance manifests on a real kube-apiserver: accepted and read back, or refused with the right message."""
 
 import asyncio
 from collections.abc import Iterator
@@ -31,7 +31,7 @@ def each_case(folder: str) -> pytest.MarkDecorator:
 
 @pytest.fixture(scope="module")
 def place(definitions: Cluster) -> Iterator[None]:
-    """A namespace for all tests here; what they leave is no work for the operators of other tests."""
+    """A namespace for all tests here, deleted at the end so that the operators of other tests find nothing in it."""
     definitions.kubectl("create", "namespace", NAMESPACE)
     yield
     definitions.kubectl("delete", "namespace", NAMESPACE, "--timeout=180s")
@@ -43,20 +43,20 @@ async def kube(place: None, connection: Connection) -> Kube:
 
 
 async def create(kube: Kube, manifest: Tree) -> None:
-    """Create an object anew, whatever an earlier run left."""
+    """Create an object, after deleting what an earlier test left."""
     await kube.delete(kind_of(manifest), key_of_tree(manifest))
     await kube.create(manifest)
 
 
 async def stored(kube: Kube, manifest: Tree) -> Tree:
-    """The whole object that the server made of it."""
+    """The whole object as the server has stored it."""
     found = await kube.get_tree(kind_of(manifest), key_of_tree(manifest))
     assert found is not None
     return found
 
 
 async def until_refused(kube: Kube, manifest: Tree, *, refused: bool = True) -> None:
-    """Wait until the server goes by the definitions just applied; it takes them up a moment later."""
+    """Wait until the server uses the definitions that were just applied."""
     async with asyncio.timeout(WITHIN):
         while True:
             try:
@@ -64,7 +64,7 @@ async def until_refused(kube: Kube, manifest: Tree, *, refused: bool = True) -> 
             except Invalid:
                 if refused:
                     return
-            except ApiError:  # while it changes from one to the other, it may not serve the kind at all
+            except ApiError:  # between the two it may not serve the kind at all
                 pass
             else:
                 if not refused:
@@ -105,17 +105,17 @@ async def test_change(kube: Kube, case: Case) -> None:
     assert case.refusal in refusal.value.message
 
 
-def test_one_category_shows_the_whole_cluster(definitions: Cluster) -> None:
+def test_the_category_slurm_has_all_kinds(definitions: Cluster) -> None:
     shown = definitions.kubectl("api-resources", "--categories=slurm", "--output=name").split()
     assert shown == sorted(f"{kind.plural}.{kind.group}" for kind in SLURM_KINDS)
 
 
 @pytest.mark.parametrize("kind", SLURM_KINDS, ids=str)
-def test_explain_has_words_for_every_field(definitions: Cluster, kind: Kind[Any]) -> None:
+def test_explain_describes_every_field(definitions: Cluster, kind: Kind[Any]) -> None:
     for part in ("spec", "status"):
-        told = definitions.kubectl("explain", f"{kind.plural}.{part}", f"--api-version={kind.api_version}")
-        assert "<no description>" not in told
-        assert "<empty>" not in told
+        text = definitions.kubectl("explain", f"{kind.plural}.{part}", f"--api-version={kind.api_version}")
+        assert "<no description>" not in text
+        assert "<empty>" not in text
 
 
 @pytest.mark.parametrize(
@@ -141,19 +141,19 @@ async def test_scale_subresource(kube: Kube, kind: Kind[Any], spec: Tree) -> Non
     assert stored["spec"]["replicas"] == 7
 
 
-async def test_a_status_of_ours_is_taken_whole_and_shown(kube: Kube, definitions: Cluster) -> None:
+async def test_a_status_is_stored_completely_and_shown_in_columns(kube: Kube, definitions: Cluster) -> None:
     spec = {"controllerRef": {"name": "slurm"}}
     head = {"apiVersion": NODESET.api_version, "kind": "NodeSet"}
-    await create(kube, head | {"metadata": {"name": "told", "namespace": NAMESPACE}, "spec": spec})
+    await create(kube, head | {"metadata": {"name": "reported", "namespace": NAMESPACE}, "spec": spec})
     since = "2026-01-02T03:04:05Z"
     ready = {"type": "Ready", "status": "False", "reason": "Draining", "message": "m", "lastTransitionTime": since}
     status = tree(NodeSetStatus(desired=3, readyReplicas=2, nodeSetHash="h", selector="a=b")) | {"conditions": [ready]}
-    told = await kube.apply(
-        head | {"metadata": {"name": "told", "namespace": NAMESPACE}, "status": status}, status=True
+    stored = await kube.apply(
+        head | {"metadata": {"name": "reported", "namespace": NAMESPACE}, "status": status}, status=True
     )
-    assert told["status"] == status
-    row = definitions.kubectl("get", "nodeset", "told", "-n", NAMESPACE, "--no-headers").split()
-    assert row[:6] == ["told", "3", "0", "0", "2", "Draining"]
+    assert stored["status"] == status
+    row = definitions.kubectl("get", "nodeset", "reported", "-n", NAMESPACE, "--no-headers").split()
+    assert row[:6] == ["reported", "3", "0", "0", "2", "Draining"]
 
 
 async def test_objects_stored_under_laxer_definitions_can_still_be_changed(

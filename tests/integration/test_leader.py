@@ -1,4 +1,4 @@
-"""Leader election on a real API server, with replicas as processes of their own."""
+"""Leader election on a real API server, with replicas as processes."""
 
 import asyncio
 import signal
@@ -50,23 +50,23 @@ async def replicas(
 
 
 class Inputs:
-    """ConfigMaps that the replicas copy, and whether all copies are right."""
+    """ConfigMaps that the replicas copy, and a check that all copies are right."""
 
     def __init__(self, kube: Kube, store: Store[Key, ConfigMap], namespace: str) -> None:
         self.kube = kube
         self.store = store
         self.namespace = namespace
-        self.wanted: dict[str, str] = {}
+        self.desired: dict[str, str] = {}
 
     async def write(self, name: str, value: str) -> None:
         metadata = {"namespace": self.namespace, "name": name, "labels": {"role": "input"}}
         tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"value": value}}
         await self.kube.apply(tree)
-        self.wanted[name] = value
+        self.desired[name] = value
 
     def copied(self) -> bool:
-        outputs = {name: self.store.get(Key(self.namespace, f"out-{name}")) for name in self.wanted}
-        return all(each is not None and each.data["value"] == self.wanted[name] for name, each in outputs.items())
+        outputs = {name: self.store.get(Key(self.namespace, f"out-{name}")) for name in self.desired}
+        return all(each is not None and each.data["value"] == self.desired[name] for name, each in outputs.items())
 
     async def holder(self) -> str:
         lease = await self.kube.get(LEASE_KIND, Key(self.namespace, LEASE))
@@ -91,7 +91,7 @@ async def test_a_leader_that_is_killed_is_replaced_and_no_change_is_lost(
     async with replicas(cluster.kubeconfig, namespace, "one", "two") as running:
         for number in range(10):
             await inputs.write(f"in-{number}", "first")
-        await eventually("the first leader at work", inputs.copied)
+        await eventually("the first leader to act", inputs.copied)
         first = await inputs.holder_is(lambda holder: holder in running)
         for number in range(5):
             await inputs.write(f"in-{number}", "second")
@@ -103,22 +103,22 @@ async def test_a_leader_that_is_killed_is_replaced_and_no_change_is_lost(
         assert inputs.store[Key(namespace, "out-in-9")].data["by"] == second
 
 
-async def test_a_leader_that_is_asked_to_stop_hands_over_at_once(
+async def test_a_leader_that_is_stopped_releases_its_lease_at_once(
     cluster: Cluster, namespace: str, inputs: Inputs
 ) -> None:
     async with replicas(cluster.kubeconfig, namespace, "one", "two") as running:
         await inputs.write("in", "first")
-        await eventually("the first leader at work", inputs.copied)
+        await eventually("the first leader to act", inputs.copied)
         first = await inputs.holder_is(lambda holder: holder in running)
         running[first].send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(running[first].wait(), WITHIN) == 0
         await inputs.holder_is(lambda holder: holder in running and holder != first)
         await inputs.write("in", "second")
-        await eventually("the second leader at work", inputs.copied)
+        await eventually("the second leader to act", inputs.copied)
 
 
 class Candidate:
-    """A replica in this process, with a clock that can jump."""
+    """A replica in this process, with a clock that can be set forward."""
 
     def __init__(self, kubeconfig: Path, namespace: str, identity: str) -> None:
         self.jump = 0.0
@@ -153,16 +153,16 @@ def output(namespace: str) -> dict[str, object]:
 
 
 async def renewals(kube: Kube, namespace: str, year: int) -> None:
-    """Waits until the first candidate has renewed its Lease in that year, and for longer than a Lease counts."""
-    stamps: set[datetime] = set()
+    """Waits until the first candidate has renewed its Lease in that year for longer than a Lease is valid."""
+    times: set[datetime] = set()
     async with asyncio.timeout(WITHIN):
-        while len(stamps) * TIMING.retry < TIMING.lease + 1:
+        while len(times) * TIMING.retry < TIMING.lease + 1:
             await asyncio.sleep(TIMING.retry / 4)
             lease = await kube.get(LEASE_KIND, Key(namespace, LEASE))
             assert lease is not None
             assert lease.spec.holderIdentity == "first"
-            if (stamp := lease.spec.renewTime) and stamp.year == year:
-                stamps.add(stamp)
+            if (renewed := lease.spec.renewTime) and renewed.year == year:
+                times.add(renewed)
 
 
 @pytest.mark.parametrize("year", [1990, 2090])
@@ -170,14 +170,14 @@ async def test_a_jump_of_the_wall_clock_changes_no_leader(
     cluster: Cluster, namespace: str, monkeypatch: pytest.MonkeyPatch, year: int
 ) -> None:
     async with candidates(cluster.kubeconfig, namespace) as (first, second):
-        monkeypatch.setattr(module, "_stamp", lambda: datetime.now(UTC).strftime(f"{year}-%m-%dT%H:%M:%S.%fZ"))
-        await renewals(first.kube, namespace, year)  # whoever believed the stamps would have acted
-        assert first.leader.is_leader
-        assert not second.leader.is_leader
+        monkeypatch.setattr(module, "micro_time", lambda: datetime.now(UTC).strftime(f"{year}-%m-%dT%H:%M:%S.%fZ"))
+        await renewals(first.kube, namespace, year)  # a replica that trusted these times would have become leader
+        assert first.fence.open
+        assert not second.fence.open
         await first.kube.apply(output(namespace))
 
 
-async def test_a_machine_that_slept_through_its_lease_writes_nothing_and_gives_way(
+async def test_after_a_suspend_longer_than_its_lease_a_replica_writes_nothing_and_ends(
     cluster: Cluster, namespace: str
 ) -> None:
     async with candidates(cluster.kubeconfig, namespace) as (first, second):

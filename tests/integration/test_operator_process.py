@@ -1,4 +1,4 @@
-"""The operator as a process of its own, on a real API server."""
+"""The operator as a process, on a real API server."""
 
 import asyncio
 import json
@@ -33,7 +33,7 @@ async def holder(connection: Connection, namespace: str) -> str:
     return lease.spec.holderIdentity if lease else ""
 
 
-async def test_it_becomes_ready_counts_and_ends_at_a_signal(
+async def test_it_becomes_ready_serves_metrics_and_ends_at_a_signal(
     definitions: Cluster, connection: Connection, namespace: str, tmp_path: Path
 ) -> None:
     async with operator(definitions, tmp_path / "log", namespace) as replica:
@@ -63,7 +63,7 @@ async def test_a_second_replica_waits_and_takes_over(definitions: Cluster, names
             await second.until_it_says("controllers start")
 
 
-async def test_an_operator_in_another_namespace_keeps_its_hands_off(
+async def test_an_operator_in_another_namespace_does_not_act(
     definitions: Cluster, connection: Connection, namespace: str, tmp_path: Path
 ) -> None:
     async with operator(definitions, tmp_path / "first", namespace) as first:
@@ -75,7 +75,7 @@ async def test_an_operator_in_another_namespace_keeps_its_hands_off(
             await second.until_it_says("controllers start")
 
 
-async def test_the_rights_and_flags_of_a_go_operator_bring_it_up(
+async def test_it_runs_with_the_rights_and_flags_of_the_go_operator(
     definitions: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     objects = installation.account(installation.OPERATOR, namespace)
@@ -87,23 +87,23 @@ async def test_the_rights_and_flags_of_a_go_operator_bring_it_up(
         scraped = await replica.get(replica.metrics, "/metrics")
         assert scraped is not None
         assert "kubeslurm_api_requests_total{" in scraped.text
-        asked = asked_of(definitions, namespace, installation.OPERATOR)
-        assert asked
-        assert [each for each in asked if each.forbidden] == []
+        sent = asked_of(definitions, namespace, installation.OPERATOR)
+        assert sent
+        assert [each for each in sent if each.forbidden] == []
 
 
-async def test_a_namespace_that_is_deleted_is_let_go_and_not_fought_for(
+async def test_in_a_namespace_that_is_being_deleted_few_writes_are_tried(
     definitions: Cluster, namespace: str, tmp_path: Path
 ) -> None:
     async def kubectl(*args: str, stdin: str | None = None) -> str:
         return await asyncio.to_thread(definitions.kubectl, *args, stdin=stdin)
 
     await kubectl("create", "namespace", "leaving")
-    # Something of somebody else keeps the namespace in its state for as long as the test wants it.
+    # A finalizer of someone else keeps the namespace terminating for as long as the test needs it.
     await kubectl("create", "configmap", "held", "--namespace=leaving")
     change = ("patch", "configmap", "held", "--namespace=leaving", "--type=merge")
     await kubectl(*change, '--patch={"metadata":{"finalizers":["example.org/hold"]}}')
-    # The API server keeps a record of what service accounts ask.
+    # The audit log has the requests of service accounts.
     objects = installation.account(installation.OPERATOR, namespace)
     kubeconfig = await asyncio.to_thread(account, definitions, namespace, objects, tmp_path)
     flags = [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", "--leader-elect"]
@@ -118,16 +118,16 @@ async def test_a_namespace_that_is_deleted_is_let_go_and_not_fought_for(
         while await kubectl(*left):  # noqa: ASYNC110 (another process does it)
             await asyncio.sleep(0.2)
         await kubectl(*change, '--patch={"metadata":{"finalizers":null}}')
-    asked = record(definitions, namespace, place="leaving")
-    refusals = [entry for entry in asked if entry["responseStatus"]["code"] == 403]
+    sent = record(definitions, namespace, place="leaving")
+    refusals = [entry for entry in sent if entry["responseStatus"]["code"] == 403]
     refused = [datetime.fromisoformat(entry["requestReceivedTimestamp"]) for entry in refusals]
     pause = timedelta(seconds=TERMINATING_PAUSE - 1)
     most = max((sum(first <= each < first + pause for each in refused) for first in refused), default=0)
-    assert most <= 16, "no more than may be on their way at once; then nothing is asked for a while"
+    assert most <= 16, "no more than the writes that may run at once; then nothing is sent for a while"
 
 
 def record(cluster: Cluster, namespace: str, *, place: str) -> list[Tree]:
-    """What the operator of one namespace asked for in another."""
+    """The requests of one namespace's operator to another namespace."""
     user = f"system:serviceaccount:{namespace}:{installation.OPERATOR}"
     entries = [entry for entry in map(json.loads, lines(parts_of(cluster))) if entry["user"]["username"] == user]
     found = [entry for entry in entries if entry.get("objectRef", {}).get("namespace") == place]

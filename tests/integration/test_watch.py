@@ -1,4 +1,4 @@
-"""A watch on a real API server through everything that breaks watches."""
+"""A watch on a real API server, with everything that breaks watches."""
 
 import asyncio
 import base64
@@ -47,7 +47,7 @@ class Writer:
         await self.kube.delete(CONFIGMAP, Key(self.namespace, name))
 
     async def churn(self, round_: str) -> None:
-        """Something new, something changed, something gone and something that came back."""
+        """Create, change and delete objects, and create a deleted one again."""
         await self.write(f"new-{round_}", round=round_)
         await self.write("changed", round=round_)
         await self.write("gone", round=round_)
@@ -65,14 +65,14 @@ async def writer(connection: Connection, namespace: str) -> Writer:
 
 
 def kill_component(cluster: Cluster, name: str) -> None:
-    """Kill a part of the control plane, and see it dead; the cluster's supervisor starts it again."""
+    """Kill a component of the control plane and wait for its end; the cluster's supervisor starts it again."""
     process = wait_for(f"a process of {name}", lambda: process_of(cluster, name))
     os.kill(process, signal.SIGKILL)
     wait_for(f"the end of {name}", lambda: process_of(cluster, name) not in (process, 0))
 
 
 def process_of(cluster: Cluster, name: str) -> int:
-    """The number, outside, of the process that runs a part of the control plane now; 0 while there is none."""
+    """The process id, outside of the cluster, of a component of the control plane; 0 while there is none."""
     number = next(part.pid for part in cluster.status().components if part.name == name)
     init = cluster.home.init()
     assert init is not None
@@ -104,7 +104,7 @@ def etcd(cluster: Cluster, call: str, body: Tree) -> Tree:
 
 
 def compact(cluster: Cluster) -> int:
-    """Throw away all of etcd's history but the present."""
+    """Compact the whole history of etcd."""
     revision = int(etcd(cluster, "range", {"key": base64.b64encode(b"/").decode()})["header"]["revision"])
     etcd(cluster, "compaction", {"revision": revision, "physical": True})
     return revision
@@ -113,16 +113,16 @@ def compact(cluster: Cluster) -> int:
 async def until_served(cluster: Cluster, kube: Kube) -> None:
     """Wait until the API server answers again, and has read roles and definitions."""
     await asyncio.to_thread(wait_for, "the API server", lambda: cluster.kubectl(*READY, check=False).strip() == "ok")
-    await kube.list(CONFIGMAP, "default")  # a connection to the one before may still be thought good
+    await kube.list(CONFIGMAP, "default")  # connections to the former process may still be open
 
 
 def restarts(cause: str = "") -> float:
-    """How often watches were begun anew, for one cause or for all."""
+    """How often watches were restarted, for one cause or for all."""
     samples = (sample for metric in metrics.WATCH_RESTARTS.collect() for sample in metric.samples)
     return sum(each.value for each in samples if each.name.endswith("_total") and cause in each.labels["cause"])
 
 
-async def test_changes_arrive_and_our_own_writes_are_there_at_once(cluster: Cluster, writer: Writer) -> None:
+async def test_changes_arrive_and_our_own_writes_are_in_the_store_at_once(cluster: Cluster, writer: Writer) -> None:
     async with following(CONFIGMAP, cluster.kubeconfig, writer.namespace) as follower:
         await writer.churn("1")
         await follower.converge(writer.kube)
@@ -133,7 +133,7 @@ async def test_changes_arrive_and_our_own_writes_are_there_at_once(cluster: Clus
         await follower.converge(writer.kube)
 
 
-async def test_a_connection_cut_in_mid_stream_loses_nothing(proxy: Proxy, writer: Writer) -> None:
+async def test_a_connection_that_breaks_in_the_middle_of_the_stream_loses_nothing(proxy: Proxy, writer: Writer) -> None:
     async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
         for round_ in range(3):
             changes = asyncio.create_task(writer.churn(str(round_)))
@@ -143,7 +143,7 @@ async def test_a_connection_cut_in_mid_stream_loses_nothing(proxy: Proxy, writer
             await follower.converge(writer.kube)
 
 
-async def test_an_api_server_that_restarts_is_found_again(cluster: Cluster, writer: Writer) -> None:
+async def test_after_a_restart_of_the_api_server_the_watch_goes_on(cluster: Cluster, writer: Writer) -> None:
     async with following(CONFIGMAP, cluster.kubeconfig, writer.namespace) as follower:
         kill_component(cluster, "kube-apiserver")
         await until_served(cluster, writer.kube)
@@ -151,13 +151,13 @@ async def test_an_api_server_that_restarts_is_found_again(cluster: Cluster, writ
         await follower.converge(writer.kube)
 
 
-async def test_history_that_was_compacted_away_is_made_up_for_by_a_fresh_list(
+async def test_after_a_compaction_a_new_list_replaces_the_lost_history(
     cluster: Cluster, proxy: Proxy, writer: Writer
 ) -> None:
-    """Cut off, everything changes, etcd is compacted and the API server's own memory is gone: a real 410."""
+    """While the watch is broken everything changes, etcd is compacted and the API server restarts: a real 410."""
     async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
-        told: list[Key] = []
-        follower.store.subscribe(lambda key, _old, new: told.append(key) if new is None else None)
+        deleted: list[Key] = []
+        follower.store.subscribe(lambda key, _old, new: deleted.append(key) if new is None else None)
         expired = restarts("expired")
         await proxy.close()
         await writer.churn("1")
@@ -167,8 +167,8 @@ async def test_history_that_was_compacted_away_is_made_up_for_by_a_fresh_list(
         compact(cluster)
         await proxy.reopen()
         await follower.converge(writer.kube)
-        assert Key(writer.namespace, "changed") in told, "a deletion in the gap is told"
-        assert restarts("expired") > expired, "the server said 410"
+        assert Key(writer.namespace, "changed") in deleted, "a deletion in the gap reaches the listeners"
+        assert restarts("expired") > expired, "the server answered 410"
 
 
 async def test_a_server_without_watch_list_is_listed_in_pages(
@@ -186,7 +186,7 @@ async def test_a_server_without_watch_list_is_listed_in_pages(
         await store.wait_synced()
         await writer.churn("1")
         await eventually("the watch after the list", lambda: Key(writer.namespace, "new-1") in store)
-        # Listed anew each time: the server's own controllers write here too.
+        # Listed again each time: the server's own controllers write here too.
         while {each.metadata.name for each in await writer.kube.list(CONFIGMAP, writer.namespace)} != {  # noqa: ASYNC110
             each.metadata.name for each in store
         }:
@@ -196,7 +196,7 @@ async def test_a_server_without_watch_list_is_listed_in_pages(
     await connection.close()
 
 
-async def test_a_frozen_connection_is_given_up(proxy: Proxy, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_silent_connection_is_replaced(proxy: Proxy, writer: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reflector, "SILENCE", (2.0, 3.0))
     async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:
         opened = proxy.connections
@@ -208,7 +208,7 @@ async def test_a_frozen_connection_is_given_up(proxy: Proxy, writer: Writer, mon
         await follower.converge(writer.kube)
 
 
-async def test_a_watcher_too_slow_for_the_server_catches_up(proxy: Proxy, writer: Writer) -> None:
+async def test_a_watch_that_is_too_slow_for_the_server_catches_up(proxy: Proxy, writer: Writer) -> None:
     """The proxy stops reading while megabytes of events pile up, until the server drops the watch."""
     ballast = "x" * 200_000
     async with following(CONFIGMAP, proxy.kubeconfig, writer.namespace) as follower:

@@ -28,7 +28,7 @@ def test_the_order_of_names_does_not_matter(hosts: list[str]) -> None:
 
 
 @given(st.text(alphabet="an019[],- ", max_size=30))
-def test_any_text_is_a_list_or_a_clear_refusal(text: str) -> None:
+def test_any_text_is_a_hostlist_or_an_error_that_says_so(text: str) -> None:
     found, message = [], "hostlist"
     try:
         found = hostlist.expand(text)

@@ -1,4 +1,4 @@
-"""Whatever happens to a watch, afterwards the store equals a fresh list and every change was reconciled."""
+"""After any failures of a watch, the store equals a new list and every change was reconciled."""
 
 import asyncio
 from typing import Any
@@ -24,7 +24,7 @@ NAMES = st.sampled_from("abcde")
 
 
 class ReflectorMachine(RuleBasedStateMachine):
-    """A reflector, a controller and a client against a server that misbehaves."""
+    """A reflector, a controller and a client on a server that fails in many ways."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -114,7 +114,7 @@ class ReflectorMachine(RuleBasedStateMachine):
 
     @rule()
     def settle(self) -> None:
-        """Let the server behave for a while; then everything must be as on the server."""
+        """Let the server work without failures for a while; then everything must be as on the server."""
         self.server.frozen = False
         self.server.failures.clear()
         self.run(asyncio.sleep(300))

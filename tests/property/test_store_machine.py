@@ -1,4 +1,4 @@
-"""A watch in order, lists, and answers to our own writes in any order: the store never goes back and ends up right."""
+"""Watch events in order, lists, and answers to our own writes in any order: the store never goes back in time."""
 
 from typing import NamedTuple
 
@@ -36,8 +36,8 @@ class StoreMachine(RuleBasedStateMachine):
         self.history: list[Change] = []
         self.watched = 0
         self.answers: list[Thing] = []
-        self.ended: list[Thing] = []
-        self.told: dict[str, Thing] = {}
+        self.deleted: list[Thing] = []
+        self.notified: dict[str, Thing] = {}
         self.store: Store[str, Thing] = Store(
             lambda thing: thing.name,
             indices={"owner": lambda thing: thing.owners},
@@ -48,12 +48,12 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.subscribe(self.listen)
 
     def listen(self, key: str, old: Thing | None, new: Thing | None) -> None:
-        assert self.told.get(key) == old, "listeners are told of every step"
+        assert self.notified.get(key) == old, "listeners are called for every change"
         if new is None:
-            del self.told[key]
+            del self.notified[key]
         else:
             assert old is None or new.version > old.version, "the store went back in time"
-            self.told[key] = new
+            self.notified[key] = new
 
     @rule(name=NAMES, owners=OWNERS, ours=st.booleans())
     def write(self, name: str, owners: tuple[str, ...], ours: bool) -> None:
@@ -75,7 +75,7 @@ class StoreMachine(RuleBasedStateMachine):
         last = self.server.pop(name)
         self.history.append(Change(self.version, last._replace(version=self.version), deleted=True))
         if ours:
-            self.ended.append(last)
+            self.deleted.append(last)
 
     @precondition(lambda self: self.watched < len(self.history))
     @rule(count=st.integers(1, 5))
@@ -91,12 +91,12 @@ class StoreMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def answer(self, data: st.DataObject) -> None:
         index = data.draw(st.integers(0, len(self.answers) - 1))
-        self.store.observe(self.answers.pop(index))
+        self.store.observe_write(self.answers.pop(index))
 
-    @precondition(lambda self: self.ended)
+    @precondition(lambda self: self.deleted)
     @rule()
     def answer_to_delete(self) -> None:
-        self.store.forget(self.ended.pop(0))
+        self.store.observe_delete(self.deleted.pop(0))
 
     @rule()
     def relist(self) -> None:
@@ -106,21 +106,21 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def store_and_listeners_agree(self) -> None:
-        assert {thing.name: thing for thing in self.store} == self.told
+        assert {thing.name: thing for thing in self.store} == self.notified
 
     @invariant()
     def indices_hold_exactly_what_they_should(self) -> None:
         for owner in "xyz":
-            expected = {thing.name for thing in self.told.values() if owner in thing.owners}
+            expected = {thing.name for thing in self.notified.values() if owner in thing.owners}
             assert {thing.name for thing in self.store.by("owner", owner)} == expected
             assert all(self.store[thing.name] == thing for thing in self.store.by("owner", owner))
             assert self.store.count("owner", owner) == len(expected)
 
     def teardown(self) -> None:
         while self.answers:
-            self.store.observe(self.answers.pop())
-        while self.ended:
-            self.store.forget(self.ended.pop())
+            self.store.observe_write(self.answers.pop())
+        while self.deleted:
+            self.store.observe_delete(self.deleted.pop())
         if self.watched < len(self.history):
             self.watch(len(self.history))
         assert {thing.name: thing for thing in self.store} == self.server

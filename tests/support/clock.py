@@ -1,10 +1,10 @@
-"""Clocks of tests: the time in a world in memory, and one that is set by hand."""
+"""Clocks for tests: one for timestamps of objects, and one that is set by hand."""
 
 from datetime import UTC, datetime
 
 
 class Clock:
-    """The time in this world: events are far enough apart for any clock, and all of them in the past."""
+    """Timestamps in the past, far enough apart for any resolution."""
 
     def __init__(self) -> None:
         self.now = int(datetime.now(UTC).timestamp()) - 10**6
@@ -28,5 +28,5 @@ clock = Clock()
 
 
 def stamp() -> str:
-    """A moment of its own, as Kubernetes writes it."""
+    """A new timestamp, as Kubernetes writes it."""
     return datetime.fromtimestamp(clock.tick(), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

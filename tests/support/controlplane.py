@@ -1,4 +1,4 @@
-"""The control plane's reconcilers on an API server in memory, with a kubelet and a slurmctld that obey the test."""
+"""The control plane's reconcilers on an API server in memory, with a fake kubelet and a fake slurmctld."""
 
 import asyncio
 import base64
@@ -41,17 +41,17 @@ WATCHED: tuple[kinds.Kind[Any], ...] = (
 
 
 class FakeSlurm:
-    """slurmctld behind the client's interface: it reads what the kubelet mounted, when it is told to."""
+    """slurmctld with the interface of the client: on reconfigure it reads what the kubelet mounted."""
 
-    def __init__(self, world: "ControlPlane") -> None:
-        self.world = world
+    def __init__(self, plane: "ControlPlane") -> None:
+        self.plane = plane
         self.reconfigured = 0
         self.read = ""
         self.nodes_now: tuple[Node, ...] = ()
 
     async def reconfigure(self) -> None:
         self.reconfigured += 1
-        self.read = self.world.mounted
+        self.read = self.plane.mounted
 
     async def conf(self) -> RunningConf:
         return RunningConf(values={}, checksum=conf.checksum(self.read) or 0, read_at=self.reconfigured)
@@ -70,7 +70,7 @@ class FakeSlurm:
 
 
 class ControlPlane:
-    """One cluster's objects, the reconcilers that look after them, and the world around."""
+    """The objects of one cluster, their reconcilers, and what is around them."""
 
     def __init__(self) -> None:
         self.server = FakeApiServer()
@@ -82,7 +82,7 @@ class ControlPlane:
         self.now = 1_000_000.0
 
     async def start(self) -> None:
-        """A new operator process: all that was only in memory is gone."""
+        """Start a new operator process: what was only in memory is gone."""
         await self.stop()
         self.caches = Caches(self.connection)
         for kind in WATCHED:
@@ -111,7 +111,7 @@ class ControlPlane:
         await self.clusters.close()
 
     async def connect(self) -> None:
-        """slurmrestd answers from now on."""
+        """Make slurmrestd answer."""
         cluster = SlurmCluster(KEY, ["http://rest"], b"key")
         cluster.client = self.slurm  # type: ignore[assignment]
         cluster.snapshot = Snapshot(self.slurm, clock=asyncio.get_running_loop().time)  # type: ignore[arg-type]
@@ -119,7 +119,7 @@ class ControlPlane:
         self.clusters._clusters[KEY] = cluster
 
     async def make(self, kind: str, name: str, plural: str, **fields: Any) -> None:
-        """Creates or replaces an object of ours, as a user would."""
+        """Create or replace a Slurm object, as a user would."""
         known = self.server.objects.get(Address(plural, "ns", name), {}).get("metadata", {})
         metadata = {
             "name": name,
@@ -145,12 +145,13 @@ class ControlPlane:
         await self.plain("Secret", "keys", "secrets", data=data)
 
     async def plain(self, kind: str, name: str, plural: str, **fields: Any) -> None:
+        """Create or replace an object of the core API, such as a Secret."""
         metadata = {"name": name, "namespace": "ns"}
         await self.server.put({"apiVersion": "v1", "kind": kind, "metadata": metadata, **fields}, plural)
         await self.settle()
 
     async def mark_deleted(self, annotations: dict[str, str] | None = None) -> None:
-        """The Controller is deleted, and its finalizer holds it."""
+        """Delete the Controller, which its finalizer holds."""
         tree = self.find("controllers", "c") or {}
         more = {"deletionTimestamp": "2026-01-01T00:00:00Z", "annotations": annotations or {}}
         await self.server.put(tree | {"metadata": tree["metadata"] | more}, "controllers")
@@ -160,7 +161,7 @@ class ControlPlane:
         await asyncio.sleep(0.1)
 
     async def turn(self, times: int = 1) -> Requeue | None:
-        """Passes of the Controller; between them time goes by as it asked for."""
+        """Reconcile the Controller; between two passes wait as long as it asks for."""
         result = None
         for _ in range(times):
             for cluster in self.clusters:
@@ -170,7 +171,7 @@ class ControlPlane:
         return result
 
     async def end_trial(self, code: int = 0, message: str = "") -> None:
-        """The trial under way ends."""
+        """End the running trial."""
         (trial,) = self.trials()
         ended = {"exitCode": code, "message": message, "reason": "Error" if code else "Completed"}
         status = {"phase": "Running", "containerStatuses": [{"name": "trial", "state": {"terminated": ended}}]}
@@ -178,7 +179,7 @@ class ControlPlane:
         await self.settle()
 
     async def run_slurmctld(self, uid: str = "pod-1") -> None:
-        """The StatefulSet's pod starts with what is mounted."""
+        """Start the StatefulSet's pod with what is mounted."""
         labels = {names.LABEL_NAME: names.SLURMCTLD, names.LABEL_INSTANCE: "c"}
         container = {"name": "slurmctld", "started": True, "ready": True, "state": {"running": {}}, "containerID": uid}
         ready = {"type": "Ready", "status": "True"}
@@ -196,7 +197,7 @@ class ControlPlane:
         await self.settle()
 
     def refresh_mount(self) -> None:
-        """The kubelet writes the files anew."""
+        """Let the kubelet write the mounted files again."""
         self.mounted = self.live_conf()
 
     def live_conf(self) -> str:
@@ -217,8 +218,8 @@ class ControlPlane:
     def condition(self, type_: str, plural: str = "controllers", name: str = "c") -> Tree:
         return next(each for each in self.status(plural, name)["conditions"] if each["type"] == type_)
 
-    async def said(self) -> dict[str, str]:
-        """The events so far: what each reason was said with last."""
+    async def sent_events(self) -> dict[str, str]:
+        """The events so far: the last note of each reason."""
         await self.events.flush()
         return {tree["reason"]: tree["note"] for place, tree in self.server.objects.items() if place.plural == "events"}
 
@@ -228,7 +229,7 @@ class ControlPlane:
 
 
 async def started(plane: ControlPlane) -> ControlPlane:
-    """A cluster whose first configuration is live and proven; no fixture, because there waits would be real ones."""
+    """A cluster that runs its first configuration; no fixture, because a fixture would wait in real time."""
     await plane.turn()
     await plane.end_trial()
     await plane.turn()

@@ -1,6 +1,6 @@
-"""An API server for tests without sockets, with the watch protocol and its troubles.
+"""An API server in memory, with the watch protocol and its failures.
 
-It stands in only where time is virtual or a failure must be exact; everything else is tested on a real kube-apiserver.
+It is used only where time is virtual or a failure must be exact; everything else is tested on a real kube-apiserver.
 """
 
 import asyncio
@@ -11,8 +11,8 @@ from typing import Any
 import httpx2
 
 from kubeslurm.kube.transport.connection import Connection
-from tests.support.fake_line import FakeLine
 from tests.support.fake_storage import Address, Refusal, Storage, Tree
+from tests.support.fake_transport import FakeTransport
 
 
 def address_of(path: str) -> Address:
@@ -25,14 +25,14 @@ def address_of(path: str) -> Address:
 
 
 class FakeApiServer(Storage):
-    """Objects with versions, a history that can be compacted, watches that can be cut, frozen or refused."""
+    """Objects with versions, a history that can be compacted, watches that can be broken, frozen or refused."""
 
     def __init__(self) -> None:
         super().__init__()
         self.watch_list = True
         self.frozen = False
         self.failures: list[tuple[int, dict[str, str]]] = []
-        self.refused = ""  # the collection in which nothing is made or changed
+        self.refused = ""  # the plural of a kind of which nothing can be created or changed
         self.requests: list[httpx2.Request] = []
         self.delay = 0.0
         self.watches = 0
@@ -40,7 +40,7 @@ class FakeApiServer(Storage):
         self._raw: list[bytes] = []
 
     def connection(self, **options: Any) -> Connection:
-        return Connection(FakeLine(self), **options)
+        return Connection(FakeTransport(self), **options)
 
     def count(self, method: str, part: str = "") -> int:
         return sum(1 for request in self.requests if request.method == method and part in str(request.url))
@@ -48,12 +48,12 @@ class FakeApiServer(Storage):
     # What tests do to the server
 
     async def cut(self) -> None:
-        """Break every open watch in the middle of a line."""
+        """Break the connection of every open watch in the middle of a line."""
         self._cuts += 1
         await self.notify()
 
     async def send(self, line: bytes) -> None:
-        """Put a raw line into every open watch."""
+        """Send a raw line on every open watch."""
         self._raw.append(line + b"\n")
         await self.notify()
 

@@ -1,4 +1,4 @@
-"""An API server in memory, behind the interface of the operator's client."""
+"""An API server in memory, with the interface of the operator's client."""
 
 import builtins
 import copy
@@ -15,7 +15,7 @@ from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.errors import AlreadyExists, Conflict, NotFound
-from kubeslurm.kube.objects import decoder_of
+from kubeslurm.kube.objects import decoder_of, key_of_tree
 from tests.support.clock import stamp
 
 KINDS: tuple[Kind[Any], ...] = (
@@ -33,7 +33,7 @@ KINDS: tuple[Kind[Any], ...] = (
 
 
 class FakeKube:
-    """The API server behind the client's interface; writes by the operator are counted and judged."""
+    """An API server with the interface of the client; it records writes, and pods that were deleted under a job."""
 
     def __init__(self, has_processes: Callable[[str], bool]) -> None:
         self.has_processes = has_processes
@@ -41,10 +41,10 @@ class FakeKube:
         self.versions = itertools.count(100)
         self.trees: dict[tuple[str, Key], Tree] = {}
         self.writes: list[str] = []
-        self.caches = self.forget()
+        self.caches = self.new_caches()
 
-    def forget(self) -> Caches:
-        """Empties the operator's view of the server and fills it anew."""
+    def new_caches(self) -> Caches:
+        """New stores with the objects of the server, as a new operator process has them."""
         self.caches = Caches(None)  # type: ignore[arg-type]
         for kind in KINDS:
             store = self.caches.add(kind)
@@ -55,7 +55,7 @@ class FakeKube:
         return self.caches
 
     def put(self, kind: Kind[Any], tree: Tree) -> None:
-        """A change by anybody, seen by the watch at once."""
+        """A change by anyone, in the store at once."""
         metadata = tree["metadata"]
         version = next(self.versions)
         metadata |= {"resourceVersion": str(version)}
@@ -85,17 +85,17 @@ class FakeKube:
         return tree
 
     async def create(self, tree: Tree) -> Resource:
-        kind, made = kinds.kind_of(tree), copy.deepcopy(tree)
-        made["metadata"].setdefault("name", f"{tree['metadata'].get('generateName', '')}{next(self.versions)}")
-        if (kind.plural, key_of_tree(made)) in self.trees:
-            raise AlreadyExists(409, "AlreadyExists", "it is there")
+        kind, created = kinds.kind_of(tree), copy.deepcopy(tree)
+        created["metadata"].setdefault("name", f"{tree['metadata'].get('generateName', '')}{next(self.versions)}")
+        if (kind.plural, key_of_tree(created)) in self.trees:
+            raise AlreadyExists(409, "AlreadyExists", "it exists")
         if kind is POD:
-            made["status"] = {"phase": "Pending"}
-        self._write("create", kind, made)
+            created["status"] = {"phase": "Pending"}
+        self._write("create", kind, created)
         if kind in KINDS:
-            self.put(kind, made)
-        seen: Resource = _read(kind, made)
-        return seen
+            self.put(kind, created)
+        found: Resource = _read(kind, created)
+        return found
 
     async def patch(self, kind: Kind[Any], key: Key, patch: Tree | builtins.list[Tree], **_how: str) -> None:
         if (kind.plural, key) not in self.trees:
@@ -120,17 +120,20 @@ class FakeKube:
             return
         if self.has_processes(tree["spec"]["hostname"]):
             self.violations.append(f"{key.name} was deleted under a running job")
-        marked = copy.deepcopy(tree)
-        marked["metadata"] |= {"deletionTimestamp": stamp(), "deletionGracePeriodSeconds": 30}
-        self.put(kind, marked)
+        deleted = copy.deepcopy(tree)
+        deleted["metadata"] |= {"deletionTimestamp": stamp(), "deletionGracePeriodSeconds": 30}
+        self.put(kind, deleted)
 
     async def get(self, kind: Kind[Any], key: Key) -> Any:
         tree = self.trees.get((kind.plural, key))
         return _read(kind, tree) if tree else None
 
     async def list(self, kind: Kind[Any], namespace: str, _labels: Mapping[str, str]) -> builtins.list[Any]:
-        places = [place for place in self.trees if (place[0], place[1].namespace) == (kind.plural, namespace)]
-        return [decoder_of(kind).decode(msgspec.json.encode(self.trees[place])) for place in places]
+        return [
+            _read(kind, tree)
+            for (plural, key), tree in self.trees.items()
+            if (plural, key.namespace) == (kind.plural, namespace)
+        ]
 
     async def add_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> Any:
         if name not in obj.metadata.finalizers:
@@ -144,10 +147,6 @@ class FakeKube:
 
     def _write(self, verb: str, kind: Kind[Any], tree: Tree) -> None:
         self.writes.append(f"{verb} {kind.plural} {tree['metadata'].get('name', '')}")
-
-
-def key_of_tree(tree: Tree) -> Key:
-    return Key(tree["metadata"].get("namespace", ""), tree["metadata"].get("name", ""))
 
 
 def _merge(tree: Tree, patch: Tree) -> None:
@@ -164,12 +163,12 @@ def _merge(tree: Tree, patch: Tree) -> None:
 
 
 def _operate(tree: Tree, operations: list[Tree]) -> None:
-    """A JSON patch, as far as maps are concerned."""
+    """Applies a JSON patch, to maps only."""
     for each in operations:
-        *path, last = (word.replace("~1", "/") for word in each["path"].split("/")[1:])
+        *path, last = (part.replace("~1", "/") for part in each["path"].split("/")[1:])
         inner = tree
-        for word in path:
-            inner = inner[word]
+        for part in path:
+            inner = inner[part]
         match each["op"]:
             case "test":
                 assert inner[last] == each["value"]

@@ -1,4 +1,4 @@
-"""What an API server does to objects, in memory: versions, patches, owners of fields, finalizers, a history."""
+"""The storage of an API server, in memory: versions, patches, field owners, finalizers, a history."""
 
 import asyncio
 import copy
@@ -8,7 +8,7 @@ Tree = dict[str, Any]
 
 
 class Address(NamedTuple):
-    """Where an object lives; the name is empty for a collection."""
+    """The path of an object; the name is empty for a collection."""
 
     plural: str
     namespace: str
@@ -27,7 +27,7 @@ class Change(NamedTuple):
 
 
 class Refusal(Exception):  # noqa: N818 (an answer, not a fault)
-    """What is wanted cannot be; the status and the reason are those of an API server."""
+    """A request is refused, with the status and the reason of an API server."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class Refusal(Exception):  # noqa: N818 (an answer, not a fault)
 
 
 class Storage:
-    """Objects by their address, and what has happened to them."""
+    """Objects by their address, and the history of their changes."""
 
     def __init__(self) -> None:
         self.version = 100
@@ -68,7 +68,7 @@ class Storage:
         await self._record(Change(self.version, "DELETED", address, tree))
 
     async def edit(self, address: Address, patch: Tree, *, manager: str = "kubectl-edit") -> None:
-        """Change an object as another manager would: the fields are no longer anyone else's."""
+        """Change an object as another manager would, which then is the only owner of the fields."""
         live = copy.deepcopy(self.objects[address])
         for entry in live["metadata"].get("managedFields", []):
             entry["fieldsV1"] = without(entry["fieldsV1"], patch)
@@ -78,11 +78,11 @@ class Storage:
         await self._store(address, merge(live, patch))
 
     def compact(self) -> None:
-        """Forget history: watches from older versions are told so."""
+        """Drop the history: watches from older versions get 410."""
         self.compacted = self.version
         self.history.clear()
 
-    # What clients ask for
+    # What clients do
 
     async def create(self, collection: Address, tree: Tree) -> Tree:
         metadata = tree["metadata"]
@@ -190,7 +190,7 @@ def field_set(tree: Any) -> Tree:
 
 
 def without(owned: Tree, patch: Tree) -> Tree:
-    """What is left of a field set after someone else has written the patch."""
+    """The field set that remains after another manager has written the patch."""
     result = dict(owned)
     for name, value in patch.items():
         field = f"f:{name}"

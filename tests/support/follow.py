@@ -1,4 +1,4 @@
-"""A store, a reflector and a controller at work on a real API server, and whether they agree with it."""
+"""A store, a reflector and a controller on a real API server, and a check that they agree with it."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ T = TypeVar("T", bound=Resource)
 
 
 class Follower(Generic[T]):
-    """Follows one kind and notes which version each key had when it was last reconciled."""
+    """Follows one kind and records which version each key had when it was last reconciled."""
 
     def __init__(self, kind: Kind[T], connection: Connection, namespace: str = "") -> None:
         self.kind = kind
@@ -45,18 +45,18 @@ class Follower(Generic[T]):
         listed: dict[Key, str] | None = None
         try:
             async with asyncio.timeout(timeout):
-                while self.versions != listed or self._last_seen != listed:
+                while self.versions != listed or self._last_reconciled != listed:
                     await asyncio.sleep(0.1)
-                    # Listed anew each time: the server's own controllers write here too.
+                    # Listed again each time: the server's own controllers write here too.
                     objs = await direct.list(self.kind, self.namespace)
                     listed = {key_of(obj): obj.metadata.resourceVersion for obj in objs}
         except TimeoutError:
             assert self.versions == listed, "the store does not equal a fresh list"
-            assert self._last_seen == listed, "a changed key was not reconciled"
+            assert self._last_reconciled == listed, "a changed key was not reconciled"
             raise
 
     @property
-    def _last_seen(self) -> dict[Key, str]:
+    def _last_reconciled(self) -> dict[Key, str]:
         return {key: version for key, version in self.reconciled.items() if version is not None}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.webhooks.certificates import make, service_names
+from kubeslurm.webhooks.certificates import issue, service_names
 
 OPERATOR = "slurm-operator"
 WEBHOOK = "slurm-operator-webhook"
@@ -90,7 +90,7 @@ def workload(part: str, namespace: str, image: str) -> Tree:
 
 def admission(namespace: str) -> tuple[list[Tree], Tree]:
     """The certificate and the Service of the admission server, and the configuration that trusts it."""
-    bundle = make(service_names(WEBHOOK, namespace), datetime.now(UTC))
+    bundle = issue(service_names(WEBHOOK, namespace), datetime.now(UTC))
     files = {"ca.crt": bundle.ca, "tls.crt": bundle.cert, "tls.key": bundle.key}
     data = {name: b64encode(text).decode() for name, text in files.items()}
     secret: Tree = {"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "data": data}

@@ -1,4 +1,4 @@
-"""A TCP relay in front of an API server, to break connections in ways that the server itself does not."""
+"""A TCP proxy in front of an API server, to break connections in ways that the server itself does not."""
 
 import asyncio
 from pathlib import Path
@@ -9,7 +9,7 @@ from kubeslurm.local.cluster.cluster import Cluster
 
 
 class Proxy:
-    """Relays to the cluster's API server on the same loopback address, so that its certificate still fits."""
+    """Forwards to the cluster's API server on the same loopback address, so that its certificate is valid."""
 
     def __init__(self, cluster: Cluster, kubeconfig: Path) -> None:
         self.kubeconfig = kubeconfig
@@ -24,7 +24,7 @@ class Proxy:
         self.connections = 0
 
     async def open(self, port: int = 0) -> None:
-        """Listen, and write a kubeconfig that leads here."""
+        """Listen, and write a kubeconfig with this address."""
         self._server = await asyncio.start_server(self._serve, self._target[0], port)
         self._port = self._server.sockets[0].getsockname()[1]
         self._config["clusters"][0]["cluster"]["server"] = f"https://{self._target[0]}:{self._port}"
@@ -40,12 +40,12 @@ class Proxy:
         await self.open(self._port)
 
     def cut(self) -> None:
-        """Break every connection, wherever in a message it is."""
+        """Break every connection, also in the middle of a message."""
         for writer in list(self._writers):
             writer.transport.abort()
 
     def freeze(self) -> None:
-        """Let nothing through any more, without closing anything."""
+        """Forward nothing any more, without closing a connection."""
         self._flowing.clear()
 
     def thaw(self) -> None:
@@ -63,8 +63,8 @@ class Proxy:
         try:
             await asyncio.wait(
                 [
-                    asyncio.create_task(self._pump(reader, upstream_writer)),
-                    asyncio.create_task(self._pump(upstream_reader, writer)),
+                    asyncio.create_task(self._forward(reader, upstream_writer)),
+                    asyncio.create_task(self._forward(upstream_reader, writer)),
                 ],
                 return_when=asyncio.FIRST_COMPLETED,
             )
@@ -73,7 +73,7 @@ class Proxy:
             for each in pair:
                 each.transport.abort()
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             while True:
                 await self._flowing.wait()

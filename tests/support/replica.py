@@ -1,4 +1,4 @@
-"""A small operator of its own process: copies every input ConfigMap into an output one, as leader only."""
+"""A small operator to run as a process: copies every input ConfigMap into an output one, as leader only."""
 
 import asyncio
 import signal
@@ -16,7 +16,7 @@ from kubeslurm.kube.leader import Leader, Timing
 from kubeslurm.kube.transport.connection import Connection, connect
 
 LEASE = "replica-test"
-# A request may take twice the last: a machine that stands still for some seconds must not cost the Lease.
+# A request may take twice `retry`: a machine that stalls for some seconds must not lose the Lease.
 TIMING = Timing(lease=20.0, renew=16.0, retry=1.0)
 
 

@@ -1,4 +1,4 @@
-"""HTTP as pods speak it: requests from inside the cluster's network."""
+"""HTTP requests from inside the cluster's network, as pods send them."""
 
 import json
 import sys
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from kubeslurm.local.cluster.cluster import Cluster
 
-# In a process of its own, as only a process as a whole can be in another network.
+# In a process of its own, because a network namespace belongs to a whole process.
 SCRIPT = """
 import http.client, json, sys, urllib.parse
 url, headers, body = json.loads(sys.argv[1])
@@ -20,7 +20,7 @@ sys.exit(answer.status >= 400)
 
 
 def fetch(cluster: Cluster, url: str, *, headers: Mapping[str, str] | None = None, body: str = "") -> str:
-    """What a server in the cluster answers to GET, or to POST where there is a body."""
+    """The answer of a server in the cluster to a GET, or to a POST if there is a body."""
     request = json.dumps((url, dict(headers or {}), body))
     answer = cluster.fabric_exec([sys.executable, "-I", "-c", SCRIPT, request])
     assert answer.returncode == 0, answer.stdout + answer.stderr

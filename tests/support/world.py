@@ -10,6 +10,7 @@ from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.registration import Context, Options
 from kubeslurm.engine.key import Key
+from kubeslurm.kube.objects import key_of_tree
 from kubeslurm.reconcile.nodeset.pass_interval import PassInterval
 from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
 from kubeslurm.reconcile.nodeset.registration import REGISTRATION
@@ -17,7 +18,7 @@ from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.jobs import JobStore
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.clock import stamp
-from tests.support.fake_kube import FakeKube, key_of_tree
+from tests.support.fake_kube import FakeKube
 from tests.support.fake_slurm import FakeSlurm
 
 CLUSTER = Key("slurm", "main")
@@ -42,16 +43,15 @@ class World:
 
     def start_operator(self) -> None:
         """A new process: all that was only in memory is gone."""
-        self.caches = self.kube.forget()
+        self.caches = self.kube.new_caches()
         self.clusters = Clusters()
         kube: Any = self.kube
         events: Any = self.events
         self.context = Context(kube, self.caches, self.clusters, events, Options(**self.options))
         REGISTRATION.add_indices(self.caches)
         self.reconciler = NodeSetReconciler(self.context)
-        self.reconciler.interval = PassInterval(
-            cpu=lambda: 0.0
-        )  # a machine under load must not change which passes are made
+        # Load on the machine must not change which passes run.
+        self.reconciler.interval = PassInterval(cpu=lambda: 0.0)
         self.connect()
 
     def connect(self) -> None:

@@ -1,4 +1,4 @@
-"""Which pass a log line belongs to. One variable is set for each pass, and read only when something is logged."""
+"""The pass that a log line belongs to: one variable per pass, read only when something is logged."""
 
 from collections.abc import MutableMapping
 from contextvars import ContextVar
@@ -19,8 +19,8 @@ current: ContextVar[Pass] = ContextVar("kubeslurm_pass")
 
 
 def add_pass(_logger: object, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """A structlog processor: says in which pass something was logged, if in any."""
-    now = current.get(None)
-    if now is not None:
-        event.update(controller=now.controller, key=str(now.key), reconcile_id=now.number)
+    """A structlog processor that adds the current pass, if any."""
+    running = current.get(None)
+    if running is not None:
+        event.update(controller=running.controller, key=str(running.key), reconcile_id=running.number)
     return event

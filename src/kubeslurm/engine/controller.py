@@ -1,4 +1,4 @@
-"""Workers that take keys and bring the world in line, and what they do with each outcome."""
+"""A controller: takes keys from a queue, runs a reconcile function on them, and acts on each outcome."""
 
 import asyncio
 import itertools
@@ -19,20 +19,20 @@ T = TypeVar("T")
 S = TypeVar("S", bound=Hashable)
 
 log = structlog.get_logger("kubeslurm.engine")
-TURN = 0.005  # seconds after which others get the loop
+TURN = 0.005  # seconds of passes after which other tasks get the event loop
 OUTCOMES = ("done", "requeue", "retry", "error", "terminal")
 _pass_number = itertools.count(1)
 
 
 class Requeue(msgspec.Struct, frozen=True):
-    """Look at the object again in that many seconds."""
+    """Reconcile the object again in that many seconds."""
 
     after: float
-    forgives: bool = True  # not for a pass that did nothing: failures before it still count
+    resets_backoff: bool = True  # False for a pass that did nothing: the failures before it still count
 
 
 class Retry(Exception):  # noqa: N818 (an outcome, not a fault)
-    """Something expected to pass went wrong: back off and try again; not an error in the log."""
+    """An expected, passing failure: back off and try again, without an error in the log."""
 
     def __init__(self, message: str = "", *, after: float = 0.0) -> None:
         super().__init__(message)
@@ -47,12 +47,15 @@ Reconcile = Callable[[Key], Awaitable[Requeue | None]]
 
 
 class Controller:
-    """Runs one reconcile function over a queue of keys with a number of workers."""
+    """Runs one reconcile function over a queue of keys, for up to `concurrency` keys at once.
 
-    def __init__(self, name: str, reconcile: Reconcile, *, workers: int = 4, window: float = 0.0) -> None:
+    With a `window`, passes of one key start at least that many seconds apart.
+    """
+
+    def __init__(self, name: str, reconcile: Reconcile, *, concurrency: int = 4, window: float = 0.0) -> None:
         self.name = name
         self._reconcile = reconcile
-        self._workers = workers
+        self._concurrency = concurrency
         self._queue: Queue[Key] = Queue(window=window, clock=time.monotonic)
         self._tasks: list[asyncio.Task[None]] = []
         self._seconds = metrics.RECONCILE_SECONDS.labels(name)
@@ -62,10 +65,11 @@ class Controller:
         metrics.QUEUE_OLDEST.labels(name).set_function(lambda: self._queue.oldest_age)
 
     def enqueue(self, key: Key, *, urgent: bool = True) -> None:
-        """Ask for a pass; urgent ones go before those of the first list."""
+        """Ask for a pass; urgent keys go before those of the first list."""
         self._queue.add(key, urgent=urgent)
 
     def enqueue_after(self, key: Key, seconds: float) -> None:
+        """Ask for a pass in that many seconds."""
         self._queue.add_after(key, seconds)
 
     def watch(
@@ -96,10 +100,10 @@ class Controller:
                 self._queue.add(key, urgent=False)
 
     async def run(self) -> None:
-        """Work until drain() or cancellation."""
+        """Reconcile until drain() or cancellation."""
         self._queue.clock = asyncio.get_running_loop().time
         self._tasks = [
-            asyncio.create_task(self._work(), name=f"{self.name}-{number}") for number in range(self._workers)
+            asyncio.create_task(self._work(), name=f"{self.name}-{number}") for number in range(self._concurrency)
         ]
         try:
             await asyncio.gather(*self._tasks)
@@ -117,7 +121,7 @@ class Controller:
         for task in late:
             task.cancel()
         if late:
-            log.warning("reconciles cut off at shutdown", controller=self.name, count=len(late))
+            log.warning("reconciles cancelled at shutdown", controller=self.name, count=len(late))
             await asyncio.wait(late)
         return not late
 
@@ -131,7 +135,7 @@ class Controller:
                     key = await queue.get()
                 except Closed:
                     return
-            # Every worker is a task with a context of its own, so there is nothing to unset between passes.
+            # Each of these tasks has a context of its own, so there is nothing to unset between passes.
             current.set(Pass(self.name, key, next(_pass_number)))
             started = loop.time()
             try:
@@ -141,7 +145,7 @@ class Controller:
             ended = loop.time()
             self._outcomes[outcome].inc()
             self._seconds.observe(ended - started)
-            if ended > turn_ends:  # thousands of passes that wait for nothing must not hold the loop
+            if ended > turn_ends:  # thousands of passes that await nothing must not block the loop
                 await asyncio.sleep(0)
                 turn_ends = loop.time() + TURN
 
@@ -149,7 +153,7 @@ class Controller:
         try:
             result = await self._reconcile(key)
         except Terminal as error:
-            self._queue.forgive(key)
+            self._queue.reset_backoff(key)
             log.warning("reconcile stopped until the object changes", reason=str(error))
             return "terminal"
         except Retry as error:
@@ -160,8 +164,8 @@ class Controller:
             delay = self._queue.retry(key)
             log.exception("reconcile failed", error=_describe(error), delay=round(delay, 1))
             return "error"
-        if result is None or result.forgives:
-            self._queue.forgive(key)
+        if result is None or result.resets_backoff:
+            self._queue.reset_backoff(key)
         if result is None:
             return "done"
         self._queue.add_after(key, result.after)

@@ -1,4 +1,4 @@
-"""The same act on many items: some at a time, and none waits for another's failure."""
+"""The same act on many items with bounded concurrency; the failure of one does not hold up the others."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
@@ -16,7 +16,7 @@ async def for_each(
     collect: type[E] | tuple[type[E], ...],
     fatal: type[Exception] | tuple[type[Exception], ...] = (),
 ) -> tuple[E, ...]:
-    """Acts on all items with bounded concurrency; returns the failures to collect, a fatal one ends it all."""
+    """Acts on all items; returns the failures to collect, while a fatal one ends it all."""
     queue = list(items)
     failures: list[E] = []
 

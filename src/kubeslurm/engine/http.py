@@ -3,11 +3,12 @@
 import aiohttp
 
 
-async def unrepeated(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+async def no_resend(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
     """Middleware that keeps aiohttp from sending a change again by itself.
 
-    It repeats a GET, PUT or DELETE whose connection ended without an answer, but no other kind of error. The first may
-    have been carried out; and if the second finds no connection, it would seem that nothing was sent.
+    aiohttp repeats a GET, PUT or DELETE whose connection ended without a response, but does so after no other kind of
+    error. The first request may have been carried out; if the second finds no connection, it would seem that nothing
+    was sent.
     """
     try:
         return await handler(request)

@@ -1,4 +1,4 @@
-"""How a reconcile is told which object to look at."""
+"""The key of an object: all that a reconcile function is given."""
 
 from typing import NamedTuple
 

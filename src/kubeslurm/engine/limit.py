@@ -1,11 +1,11 @@
-"""Limits in time: how often, and how long to wait after failures."""
+"""Limits in time: how often something may happen, and how long to wait after failures."""
 
 import random
 from collections.abc import Callable
 
 
-class Bucket:
-    """A token bucket that may go into debt: it says how long to wait instead of refusing."""
+class TokenBucket:
+    """A token bucket; `reserve` may take tokens in advance and says how long to wait for them."""
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
         self.rate = rate
@@ -20,7 +20,7 @@ class Bucket:
         self._at = now
 
     def reserve(self) -> float:
-        """Take a token, from the future if need be; returns the seconds until it is ours."""
+        """Take a token, in advance if there is none; returns the seconds until there would have been one."""
         self._refill()
         self._tokens -= 1.0
         return max(0.0, -self._tokens / self.rate)
@@ -40,7 +40,7 @@ def exponential(failures: int, base: float, limit: float) -> float:
 
 
 class Backoff:
-    """Exponential delays with jitter: base, 2 x base, ... up to the limit, each shortened by up to `jitter`."""
+    """Counts failures and returns exponential delays, each shortened at random by up to `jitter`."""
 
     def __init__(self, base: float, limit: float, *, jitter: float = 0.0) -> None:
         self.base = base

@@ -1,4 +1,4 @@
-"""Starts everything in the right order, and stops it in the reverse one."""
+"""Starts sources, stores and controllers in order, and stops them in the reverse order."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -22,10 +22,10 @@ class Runnable(Protocol):
 
 
 class Manager:
-    """Sources fill stores; once all are synced and the gate is open, controllers work.
+    """Sources fill stores; once all are synced and the gate is open, controllers reconcile.
 
-    The gate is what a replica waits for before it may act, such as leader election. A source or service that ends or
-    fails ends the manager: a process that no longer sees the cluster must not go on deciding.
+    The gate is what a replica waits for before it may act, such as leader election. A source that ends or fails ends
+    the manager: a process that no longer sees the cluster must not go on acting on it.
     """
 
     def __init__(self, *, gate: Callable[[], Awaitable[None]] | None = None, grace: float = 20.0) -> None:
@@ -37,15 +37,16 @@ class Manager:
         self._stop = asyncio.Event()
 
     def add_source(self, name: str, source: Runnable) -> None:
-        """Something that feeds stores (or serves); started first and stopped last."""
+        """Something that fills stores, or serves requests; started first and stopped last."""
         self._background.append((name, source))
 
     def add_store(self, name: str, store: Store[Any, Any]) -> None:
-        """A store that must be synced before any controller works."""
+        """A store that must be synced before any controller starts."""
         self._stores[name] = store
         metrics.STORE_SIZE.labels(name).set_function(lambda: len(store))
 
     def add_controller(self, controller: Controller) -> None:
+        """A controller, started when all stores are synced and the gate is open."""
         self._controllers.append(controller)
 
     @property
@@ -58,27 +59,27 @@ class Manager:
         self._stop.set()
 
     async def run(self) -> None:
-        """Work until stop(), or raise what ended a source or a service."""
+        """Run until stop(), or raise what ended a source."""
         background = [asyncio.create_task(item.run(), name=name) for name, item in self._background]
-        work = asyncio.create_task(self._work(), name="controllers")
+        controllers = asyncio.create_task(self._run_controllers(), name="controllers")
         stop = asyncio.create_task(self._stop.wait(), name="stop")
         try:
-            done, _ = await asyncio.wait([*background, work, stop], return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([*background, controllers, stop], return_when=asyncio.FIRST_COMPLETED)
             if stop in done:
                 await self._drain()
                 return
             for task in done:
                 if task in background or task.exception() is not None:
                     task.result()
-                    raise RuntimeError(f"{task.get_name()} ended although nothing asked it to")
+                    raise RuntimeError(f"{task.get_name()} ended although it was not asked to stop")
         finally:
-            await _cancel([work, stop, *background])
+            await _cancel([controllers, stop, *background])
 
-    async def _work(self) -> None:
+    async def _run_controllers(self) -> None:
         for name, store in self._stores.items():
             await store.wait_synced()
             log.debug("store synced", store=name, objects=len(store))
-        collector.settle()
+        collector.freeze()
         if self._gate is not None:
             await self._gate()
         log.info("controllers start", controllers=[controller.name for controller in self._controllers])

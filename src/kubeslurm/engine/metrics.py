@@ -1,9 +1,9 @@
-"""What the engine counts; names and labels in one place."""
+"""The metrics of the engine, with their names and labels."""
 
 from prometheus_client import Counter, Gauge, Histogram
 
 QUEUE_DEPTH = Gauge("kubeslurm_queue_depth", "Keys ready to be reconciled.", ["controller"])
-QUEUE_DELAYED = Gauge("kubeslurm_queue_delayed", "Keys whose time has not come yet.", ["controller"])
+QUEUE_DELAYED = Gauge("kubeslurm_queue_delayed", "Keys that wait for their deadline.", ["controller"])
 QUEUE_OLDEST = Gauge("kubeslurm_queue_oldest_seconds", "Age of the longest waiting ready key.", ["controller"])
 RECONCILES = Counter("kubeslurm_reconciles_total", "Reconcile passes by outcome.", ["controller", "outcome"])
 RECONCILE_SECONDS = Histogram(

@@ -1,4 +1,4 @@
-"""Keys that wait for a worker: each at most once, none handled twice at the same time."""
+"""A queue of keys to reconcile: each waits at most once, and none is handled twice at the same time."""
 
 import asyncio
 import heapq
@@ -6,7 +6,8 @@ from collections import deque
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-from kubeslurm.engine.limit import Bucket, exponential
+from kubeslurm.engine.cooldown import Cooldown
+from kubeslurm.engine.limit import TokenBucket, exponential
 
 K = TypeVar("K", bound=Hashable)
 
@@ -16,7 +17,7 @@ EPSILON = 1e-6  # a deadline computed twice may differ in the last digit
 
 
 class Closed(Exception):  # noqa: N818 (a signal, not a fault)
-    """The queue was closed; no key will come any more."""
+    """The queue was closed and hands out no more keys."""
 
 
 def _loop_time() -> float:
@@ -35,13 +36,13 @@ class Queue(Generic[K]):
         self.clock = clock
         self._ready: dict[bool, dict[K, float]] = {True: {}, False: {}}  # urgent -> key -> since when
         self._processing: set[K] = set()
-        self._again: dict[K, bool] = {}  # added while being handled -> urgent
+        self._again: dict[K, bool] = {}  # key that was added while being handled -> urgent
         self._due: dict[K, tuple[float, bool]] = {}  # key -> deadline, urgent
         self._heap: list[tuple[float, int, K]] = []
         self._sequence = 0
-        self._started: dict[K, float] = {}
+        self._windows: Cooldown[K] = Cooldown(self._now)
         self._failures: dict[K, int] = {}
-        self._bucket: Bucket | None = None
+        self._bucket: TokenBucket | None = None
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
@@ -53,21 +54,19 @@ class Queue(Generic[K]):
         if key in self._processing:
             self._again[key] = urgent or self._again.get(key, False)
             return
-        if self._window and key in self._started:
-            wait = self._started[key] + self._window - self.clock()
-            if wait > EPSILON:
-                self.add_after(key, wait, urgent=urgent)
-                return
+        if self._window and (wait := self._windows.remaining(key)) > EPSILON:
+            self.add_after(key, wait, urgent=urgent)
+            return
         self._make_ready(key, urgent)
 
     def add_after(self, key: K, seconds: float, *, urgent: bool = True) -> None:
-        """Ask for a pass in that many seconds; of several such wishes the earliest counts."""
+        """Ask for a pass in that many seconds; of several such requests for a key the earliest counts."""
         if self._closed:
             return
         if seconds <= 0:
             self.add(key, urgent=urgent)
             return
-        self._promote_due()  # what is due already is a pass of its own and must not swallow this wish
+        self._promote_due()  # what is due already is a pass of its own and must not replace this request
         deadline = self.clock() + seconds
         known = self._due.get(key)
         if known is not None and known[0] <= deadline:
@@ -85,17 +84,17 @@ class Queue(Generic[K]):
         self._failures[key] = failures + 1
         delay = exponential(failures, RETRY_BASE, RETRY_LIMIT)
         if self._bucket is None:
-            self._bucket = Bucket(RETRIES_PER_SECOND, RETRY_BURST, self.clock)
+            self._bucket = TokenBucket(RETRIES_PER_SECOND, RETRY_BURST, self.clock)
         delay = max(delay, after, self._bucket.reserve())
         self.add_after(key, delay)
         return delay
 
-    def forgive(self, key: K) -> None:
-        """Reset the key's back-off."""
+    def reset_backoff(self, key: K) -> None:
+        """Forget the failures of the key."""
         self._failures.pop(key, None)
 
     def take(self) -> K | None:
-        """The next key if one is ready; it is ours until done()."""
+        """The next key if one is ready; the caller owns it until done()."""
         if self._closed:
             return None
         self._promote_due()
@@ -105,12 +104,12 @@ class Queue(Generic[K]):
                 del ready[key]
                 self._processing.add(key)
                 if self._window:
-                    self._remember_start(key, self.clock())
+                    self._windows.start(key, self._window)
                 return key
         return None
 
     async def get(self) -> K:
-        """The next key, as soon as there is one."""
+        """The next key, as soon as one is ready."""
         while not self._closed:
             key = self.take()
             if key is not None:
@@ -124,12 +123,12 @@ class Queue(Generic[K]):
                 if waiter in self._waiters:
                     self._waiters.remove(waiter)
                 elif not self._closed:
-                    self._wake()  # it was meant for us: pass it on
+                    self._wake()  # this task was woken for a key: wake another one instead
                 raise
         raise Closed
 
     def done(self, key: K) -> None:
-        """Give the key back; if it was added meanwhile, it gets one more pass."""
+        """The key is handled; if it was added meanwhile, it gets one more pass."""
         self._processing.remove(key)
         urgent = self._again.pop(key, None)
         if urgent is not None:
@@ -151,7 +150,7 @@ class Queue(Generic[K]):
 
     @property
     def delayed(self) -> int:
-        """Keys whose time has not come."""
+        """Keys that wait for their deadline."""
         return len(self._due)
 
     @property
@@ -159,6 +158,9 @@ class Queue(Generic[K]):
         """Seconds that the longest waiting key has been ready."""
         heads = [next(iter(ready.values())) for ready in self._ready.values() if ready]
         return self.clock() - min(heads) if heads else 0.0
+
+    def _now(self) -> float:
+        return self.clock()
 
     def _make_ready(self, key: K, urgent: bool) -> None:
         if key in self._ready[True]:
@@ -171,21 +173,16 @@ class Queue(Generic[K]):
         self._ready[urgent][key] = self.clock()
         self._wake()
 
-    def _remember_start(self, key: K, now: float) -> None:
-        if len(self._started) >= 1024:
-            self._started = {k: at for k, at in self._started.items() if at + self._window > now}
-        self._started[key] = now
-
     def _promote_due(self) -> None:
         if not self._heap:
             return
-        # A timer may fire a rounding error before its deadline; to wait for the rest would spin on a coarse clock.
+        # A timer may fire a rounding error before its deadline; waiting for the rest would spin on a coarse clock.
         now = self.clock() + EPSILON
         while self._heap and self._heap[0][0] <= now:
             deadline, _, key = heapq.heappop(self._heap)
             due = self._due.get(key)
             if due is None or due[0] != deadline:
-                continue  # an earlier wish took its place
+                continue  # replaced by an earlier deadline
             del self._due[key]
             self.add(key, urgent=due[1])
 
@@ -197,7 +194,7 @@ class Queue(Generic[K]):
                 return
 
     def _arm(self) -> None:
-        """Set the timer for the earliest deadline; only needed while a worker waits."""
+        """Set the timer for the earliest deadline; only needed while a task waits in get()."""
         if not self._waiters or not self._heap:
             return
         deadline = self._heap[0][0]

@@ -1,10 +1,10 @@
-"""Watches the event loop from inside: a loop that stalls delays lease renewals, probes and webhooks."""
+"""Measures stalls of the event loop: a loop that stalls delays lease renewals, probes and webhooks."""
 
 import asyncio
 
 from kubeslurm.engine import metrics
 
-PERIOD = 0.5  # each look costs 0.16 ms of CPU, for ever
+PERIOD = 0.5  # seconds; each measurement costs 0.16 ms of CPU
 WORTH_COUNTING = 0.01
 
 

@@ -1,1 +1,1 @@
-"""The Kubernetes side: client, reflector, leader election, events."""
+"""The Kubernetes client: requests, reflectors and their stores, leader election, events."""

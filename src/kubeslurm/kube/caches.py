@@ -1,4 +1,4 @@
-"""The stores of all watched kinds: how they are filled, and how answers to our own writes reach them."""
+"""The stores of all watched kinds, the reflectors that fill them, and the answers to our own writes."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
@@ -16,8 +16,8 @@ from kubeslurm.kube.transport.connection import Connection
 T = TypeVar("T", bound=Resource)
 
 
-class Selection(msgspec.Struct, frozen=True):
-    """Which objects of a kind a store holds."""
+class CacheFilter(msgspec.Struct, frozen=True):
+    """Which objects of a kind are kept in memory."""
 
     namespaces: tuple[str, ...] = ("",)
     labels: Mapping[str, str] = {}
@@ -29,7 +29,7 @@ class Selection(msgspec.Struct, frozen=True):
         return ",".join(f"{name}={value}" for name, value in self.labels.items())
 
     def covers(self, obj: Resource) -> bool:
-        """Whether the watch would bring the object too; a field selector cannot be judged here."""
+        """Whether the watch would show the object; a field selector cannot be evaluated here."""
         metadata = obj.metadata
         return (
             ("" in self.namespaces or metadata.namespace in self.namespaces)
@@ -46,7 +46,7 @@ class Caches:
         self._connection = connection
         self._namespaces = tuple(namespaces) or ("",)
         self._stores: dict[Kind[Any], Store[Key, Any]] = {}
-        self._selections: dict[Kind[Any], Selection] = {}
+        self._filters: dict[Kind[Any], CacheFilter] = {}
         self._reflectors: list[Reflector[Any]] = []
 
     def add(
@@ -59,20 +59,20 @@ class Caches:
         namespaces: Sequence[str] | None = None,
         keep: Callable[[T], bool] = lambda _obj: True,
     ) -> Store[Key, T]:
-        """Watch a kind; `namespaces` overrides those of the whole operator, `keep` tells what is worth memory."""
-        wanted = tuple(namespaces) if namespaces is not None else self._namespaces
-        selection = Selection(wanted if kind.namespaced else ("",), dict(labels or {}), fields, keep)
+        """Watch a kind; `namespaces` overrides those of the whole operator, `keep` tells what to keep in memory."""
+        chosen = tuple(namespaces) if namespaces is not None else self._namespaces
+        cache_filter = CacheFilter(chosen if kind.namespaced else ("",), dict(labels or {}), fields, keep)
         store: Store[Key, T] = kube_store(indices)
         self._stores[kind] = store
-        self._selections[kind] = selection
-        for namespace in selection.namespaces:
+        self._filters[kind] = cache_filter
+        for namespace in cache_filter.namespaces:
             self._reflectors.append(
                 Reflector(
                     kind,
                     store,
                     self._connection,
                     namespace=namespace,
-                    labels=selection.label_selector,
+                    labels=cache_filter.label_selector,
                     fields=fields,
                     keep=keep,
                 )
@@ -85,27 +85,27 @@ class Caches:
 
     @property
     def stores(self) -> Iterable[tuple[str, Store[Key, Any]]]:
-        """Names and stores, as the manager takes them."""
+        """Names and stores, for the manager."""
         return [(kind.plural, store) for kind, store in self._stores.items()]
 
     @property
     def reflectors(self) -> Iterator[tuple[str, Reflector[Any]]]:
-        """Names and sources, as the manager takes them."""
+        """Names and sources, for the manager."""
         return ((reflector.name, reflector) for reflector in self._reflectors)
 
     def live(self, kind: Kind[T], key: Key) -> T | None:
-        """The object as last seen, if the kind is watched."""
+        """The object in its last known state, if the kind is watched."""
         store = self._stores.get(kind)
         return None if store is None else store.get(key)
 
-    def observe(self, kind: Kind[T], obj: T) -> None:
-        """An answer of the server: newer than what the watch has brought so far, or ignored."""
+    def observe_write(self, kind: Kind[T], obj: T) -> None:
+        """Accept the server's answer to a write or a read, if it is newer than what the watch has shown."""
         store = self._stores.get(kind)
-        if store is not None and (self._selections[kind].covers(obj) or key_of(obj) in store):
-            store.observe(obj)
+        if store is not None and (self._filters[kind].covers(obj) or key_of(obj) in store):
+            store.observe_write(obj)
 
-    def forget(self, kind: Kind[T], obj: T) -> None:
-        """The server said that the object is gone."""
+    def observe_delete(self, kind: Kind[T], obj: T) -> None:
+        """Accept the server's answer that the object is gone."""
         store = self._stores.get(kind)
         if store is not None:
-            store.forget(obj)
+            store.observe_delete(obj)

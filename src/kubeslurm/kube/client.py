@@ -1,4 +1,4 @@
-"""The one place that changes Kubernetes objects, and reads those that no store holds."""
+"""The client that changes Kubernetes objects, and reads those that no store has."""
 
 import builtins
 import hashlib
@@ -12,6 +12,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
 from kubeslurm.engine.key import Key
 from kubeslurm.kube import metrics, ownership
+from kubeslurm.kube.applied import AppliedRecords, Target
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.errors import Conflict, Invalid, NotFound
 from kubeslurm.kube.objects import decoder_of, key_of, key_of_tree
@@ -22,26 +23,19 @@ T = TypeVar("T", bound=Resource)
 
 PAGE = "500"
 LEGACY_MANAGERS = ("manager", "slurm-operator")
-"""Names under which the Go operator wrote; what it owned passes to us when we apply."""
+"""Field managers of the Go operator; what they own becomes ours when we apply."""
 
 _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """As much of an answer as tells what it is."""
+    """The part of an answer that tells its kind."""
 
     kind: str = ""
 
 
-class Applied(msgspec.Struct, frozen=True):
-    """What one apply wanted, and which fields the server then said were ours."""
-
-    digest: bytes
-    owned: Any
-
-
 class Kube:
-    """Writes under one field manager; every answer goes into the stores, so that the next pass reads it."""
+    """Writes under one field manager; every answer goes into the stores, so that the next pass sees it."""
 
     def __init__(
         self, connection: Connection, caches: Caches, *, manager: str, legacy: tuple[str, ...] = LEGACY_MANAGERS
@@ -50,45 +44,44 @@ class Kube:
         self.caches = caches
         self.manager = manager
         self._legacy = legacy
-        self._applied: dict[tuple[Kind[Any], Key, str], Applied] = {}
+        self._applied = AppliedRecords(manager, caches.live)
 
     def named(self, manager: str) -> "Kube":
         """The same client under another field manager."""
         return Kube(self.connection, self.caches, manager=manager, legacy=self._legacy)
 
     async def apply(self, tree: Tree, *, status: bool = False, dry_run: bool = False) -> Tree:
-        """Server-side apply, left out when neither the wish nor our fields on the live object have changed.
+        """Server-side apply, skipped when neither the desired tree nor our fields on the live object have changed.
 
-        Whoever else changes or removes a field of ours takes it out of our entry in managedFields: that entry tells
-        whether a repair is due, and values that the server merely rewrote do not look like an edit. An object that no
-        store holds, or whose view has no managedFields, is applied every time.
+        When someone else changes or removes a field of ours, the server takes it out of our entry in managedFields:
+        that entry tells whether a repair is needed, and values that the server only rewrote do not look like an edit.
+        An object that no store has, or whose view has no managedFields, is applied every time.
         """
         kind, key, subresource = kind_of(tree), key_of_tree(tree), "status" if status else ""
-        slot = (kind, key, subresource)
+        target = Target(kind, key, subresource)
         body = _encode(tree)
         request = self._patch(kind, key, body, APPLY, subresource, verb="apply")
         if dry_run:
             return _tree(await self._force(request, {"dryRun": "All"}))
         digest = hashlib.blake2b(body, digest_size=16).digest()
         live = self.caches.live(kind, key)
-        if live is not None and self._is_current(slot, digest, live):
+        if live is not None and self._applied.is_current(target, digest, live):
             metrics.APPLIES_SKIPPED.labels(kind.kind).inc()
             return _as_tree(live)
-        if live is not None and slot not in self._applied and ownership.written_by(live, self._legacy, subresource):
+        if live is not None and target not in self._applied and ownership.written_by(live, self._legacy, subresource):
             await self.take_over(kind, key, status=status)
         try:
             raw = await self._force(request, {})
         except NotFound as error:
             if not status:
                 raise
-            # Deleted while we worked on it; the next pass sees that.
+            # Deleted during this pass; the next one sees that.
             raise Conflict(409, "Conflict", f"{kind.kind} {key} is gone: {error.message}") from error
-        result = self._observe(kind, raw)
-        self._applied[slot] = Applied(digest, ownership.owned_by(result, self.manager, subresource))
+        self._applied.add(target, digest, self._observe(kind, raw))
         return _tree(raw)
 
     async def create(self, tree: Tree) -> Resource:
-        """POST; AlreadyExists if the name is taken."""
+        """Create an object; AlreadyExists if there is one of that name."""
         kind, key = kind_of(tree), key_of_tree(tree)
         if kind.namespaced and not key.namespace:
             raise ValueError(f"{kind.kind} {key.name!r} needs a namespace")
@@ -102,8 +95,8 @@ class Kube:
                 body=_encode(tree),
             )
         )
-        made: Resource = self._observe(kind, raw)
-        return made
+        created: Resource = self._observe(kind, raw)
+        return created
 
     async def patch(
         self,
@@ -114,15 +107,15 @@ class Kube:
         type: Literal["merge", "json", "strategic"] = "merge",  # noqa: A002
         subresource: str = "",
     ) -> None:
-        """Change single fields, whoever owns them."""
+        """Change single fields, whichever manager owns them."""
         raw = await self.connection.write(self._patch(kind, key, _encode(patch), PATCH_TYPES[type], subresource))
         if subresource in ("", "status"):
             self._observe(kind, raw)
 
     async def delete(self, kind: Kind[Any], key: Key, *, uid: str | None = None, grace: int | None = None) -> None:
-        """Delete, only that very object if a uid is given; an object that is gone already is as good.
+        """Delete the object, with a uid only that very one; it is no error if it is gone already.
 
-        Worker pods are not deleted here but through reconcile/removal.py, the one gate that knows about their jobs.
+        Worker pods are deleted only through reconcile/nodeset/removal.py, which knows about their jobs.
         """
         options: Tree = {"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background"}
         if uid is not None:
@@ -135,12 +128,12 @@ class Kube:
             raw = await self.connection.write(request)
         except NotFound:
             if known is not None and uid in (None, known.metadata.uid):
-                self.caches.forget(kind, known)
+                self.caches.observe_delete(kind, known)
             return
         self._observe_delete(kind, raw, known)
 
     async def get(self, kind: Kind[T], key: Key) -> T | None:
-        """The object as the server has it now; None if there is none."""
+        """The object as the server has it now; None if it does not exist."""
         try:
             raw = await self.connection.read(Request(verb="get", kind=kind.kind, path=_path(kind, key)))
         except NotFound:
@@ -175,26 +168,26 @@ class Kube:
             params = params | {"continue": page.metadata.next_page}
 
     async def add_finalizer(self, kind: Kind[T], obj: T, name: str) -> T:
-        """Hold the object's deletion back until remove_finalizer; Conflict if it is no longer as we saw it."""
+        """Hold back the deletion of the object until remove_finalizer; Conflict if it has changed since it was read."""
         if name in obj.metadata.finalizers:
             return obj
         return await self._set_finalizers(kind, obj, [*obj.metadata.finalizers, name])
 
     async def remove_finalizer(self, kind: Kind[T], obj: T, name: str) -> None:
-        """Let the deletion go on; an object that is gone already is as good."""
+        """Let the deletion go on; it is no error if the object is gone already."""
         if name not in obj.metadata.finalizers:
             return
         rest = [each for each in obj.metadata.finalizers if each != name]
         try:
             await self._set_finalizers(kind, obj, rest)
         except NotFound:
-            self.caches.forget(kind, obj)
+            self.caches.observe_delete(kind, obj)
             return
         if obj.metadata.deleting and not rest:
-            self.caches.forget(kind, obj)
+            self.caches.observe_delete(kind, obj)
 
     async def take_over(self, kind: Kind[Any], key: Key, *, status: bool = False) -> bool:
-        """Move the fields that a predecessor owns to us, so that leaving one out later removes it."""
+        """Make the fields of a former field manager ours, so that leaving one out later removes it."""
         live = await self.get_tree(kind, key)
         subresource = "status" if status else ""
         operations = live and ownership.migration(live, self._legacy, self.manager, subresource=subresource)
@@ -212,7 +205,7 @@ class Kube:
         try:
             raw = await self.connection.write(request)
         except Invalid as error:
-            # A failed test is reported as an invalid patch; to us it is a conflict like any other.
+            # A failed test is reported as an invalid patch; it is a conflict like any other.
             raise Conflict(409, "Conflict", f"{kind.kind} {key_of(obj)} changed meanwhile: {error.message}") from error
         return self._observe(kind, raw)
 
@@ -230,35 +223,28 @@ class Kube:
         )
 
     async def _force(self, request: Request, params: dict[str, str]) -> bytes:
-        """Apply even against other owners: what we declare is ours."""
+        """Apply against other owners too: what we declare is ours."""
         forced = msgspec.structs.replace(request, params=request.params | {"force": "true"} | params)
         return await self.connection.write(forced)
 
-    def _is_current(self, slot: tuple[Kind[Any], Key, str], digest: bytes, live: Resource) -> bool:
-        applied = self._applied.get(slot)
-        if applied is None or applied.digest != digest:
-            return False
-        owned = ownership.owned_by(live, self.manager, slot[2])
-        return owned is not None and bool(owned == applied.owned)
-
     def _observe(self, kind: Kind[T], raw: bytes) -> T:
-        """The object of an answer, as a view: to read whole trees as well took a tenth of the operator's CPU."""
+        """The object of an answer, as a view: decoding whole trees as well took a tenth of the operator's CPU."""
         obj: T = decoder_of(kind).decode(raw)
-        self.caches.observe(kind, obj)
+        self.caches.observe_write(kind, obj)
         return obj
 
     def _observe_delete(self, kind: Kind[Any], raw: bytes, known: Resource | None) -> None:
-        """The answer is a Status, or the object: still there with a deletionTimestamp, or as it was at its end."""
+        """The answer is a Status, or the object: still there with a deletionTimestamp, or in its last state."""
         if msgspec.json.decode(raw, type=Answer).kind == "Status":
             if known is not None:
-                self.caches.forget(kind, known)
+                self.caches.observe_delete(kind, known)
             return
         obj = decoder_of(kind).decode(raw)
         metadata = obj.metadata
         if metadata.deleting and (metadata.finalizers or metadata.deletionGracePeriodSeconds):
-            self.caches.observe(kind, obj)
+            self.caches.observe_write(kind, obj)
         else:
-            self.caches.forget(kind, obj)
+            self.caches.observe_delete(kind, obj)
 
 
 def _path(kind: Kind[Any], key: Key, subresource: str = "") -> str:

@@ -1,5 +1,5 @@
-# ruff: noqa: N818 (these are answers by cause; the names are the API server's own reasons)
-"""What the API server can answer instead of what was asked for, by cause."""
+# ruff: noqa: N818 (the names are the API server's own reasons)
+"""Errors of requests to the API server, by cause."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ import msgspec
 from kubeslurm.engine.controller import Retry
 
 TERMINATING_PAUSE = 10.0
-"""Seconds for which nothing new is tried in a namespace that is being deleted."""
+"""Seconds for which nothing is created in a namespace that is being deleted."""
 
 
 class ApiError(Exception):
-    """The server refused; `reason` is its CamelCase word, `message` its sentence."""
+    """The server answered with an error; `reason` is its CamelCase reason, `message` its sentence."""
 
     def __init__(self, status: int, reason: str, message: str, *, details: dict[str, Any] | None = None) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class ApiError(Exception):
 
 
 class Transient(ApiError, Retry):
-    """The same request may well succeed in a moment; a reconcile that meets it is simply tried again."""
+    """The same request may succeed a little later; a reconcile that raises it is tried again."""
 
     def __init__(
         self, status: int, reason: str, message: str, *, after: float = 0.0, details: dict[str, Any] | None = None
@@ -36,11 +36,11 @@ class Transient(ApiError, Retry):
 
 
 class NotFound(ApiError):
-    """No such object."""
+    """The object does not exist."""
 
 
 class AlreadyExists(ApiError):
-    """An object of that name is there."""
+    """An object of that name exists already."""
 
 
 class Conflict(Transient):
@@ -48,7 +48,7 @@ class Conflict(Transient):
 
 
 class Invalid(ApiError):
-    """The object breaks a rule of its schema or of admission."""
+    """The object violates its schema or an admission rule."""
 
 
 class Forbidden(ApiError):
@@ -64,15 +64,15 @@ class Throttled(Transient):
 
 
 class Unavailable(Transient):
-    """No usable answer: connection lost, deadline passed, or the server is in trouble."""
+    """No usable answer: connection lost, deadline passed, or an error inside the server."""
 
 
 class Fenced(Transient):
-    """Refused by ourselves: leadership is not certain any more, so no write may start."""
+    """Not sent: leadership is not certain any more, so no write may start."""
 
 
 class Terminating(Transient):
-    """The namespace is being deleted, and nothing new may be made in it."""
+    """The namespace is being deleted, so nothing can be created in it."""
 
 
 class Status(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ _decoder = msgspec.json.Decoder(Status)
 
 
 def error_from(code: int, body: bytes, *, retry_after: str = "") -> ApiError:
-    """The error that an HTTP answer stands for."""
+    """The error of an HTTP answer."""
     try:
         status = _decoder.decode(body)
     except msgspec.MsgspecError:
@@ -108,7 +108,7 @@ def error_from(code: int, body: bytes, *, retry_after: str = "") -> ApiError:
 
 
 def error_of(status: Status, code: int = 0, *, retry_after: str = "") -> ApiError:
-    """The error that a Status object stands for, in an answer or in the middle of a watch."""
+    """The error of a Status object, in an answer or in the middle of a watch."""
     code = code or status.code
     details = status.details or {}
     message = status.message or f"the API server answered {code}"

@@ -1,11 +1,10 @@
-"""What users see in `kubectl describe`: sentences about an object, said once and counted when repeated."""
+"""Kubernetes events about an object, as `kubectl describe` shows them: sent once, and counted when repeated."""
 
 import asyncio
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -15,15 +14,17 @@ from kubeslurm.api import kinds
 from kubeslurm.api.kinds import EVENT, Kind
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
-from kubeslurm.engine.limit import Bucket
+from kubeslurm.engine.limit import TokenBucket
 from kubeslurm.kube import metrics
 from kubeslurm.kube.errors import ApiError, NotFound
+from kubeslurm.kube.objects import micro_time
 from kubeslurm.kube.transport.connection import PATCH_TYPES, Connection, Request
 
 log = structlog.get_logger("kubeslurm.kube")
 
 NOTE_LIMIT = 1024
 PENDING_LIMIT = 1000
+BUCKET_LIMIT = 4096
 SERIES_SECONDS = 360.0
 FLUSH_SECONDS = 30.0
 PER_OBJECT_RATE, PER_OBJECT_BURST = 1 / 20, 25.0
@@ -31,8 +32,8 @@ PER_OBJECT_RATE, PER_OBJECT_BURST = 1 / 20, 25.0
 _KIND_OF = {each.type: each for each in vars(kinds).values() if isinstance(each, Kind)}
 
 
-class Saying(NamedTuple):
-    """What makes two events the same."""
+class EventKey(NamedTuple):
+    """Events with the same key are one series."""
 
     uid: str
     type: str
@@ -41,18 +42,18 @@ class Saying(NamedTuple):
 
 
 class Series:
-    """An event that was sent, and how often it has been said since."""
+    """An event that was sent, and how often it has been repeated since."""
 
     def __init__(self, event: Tree, now: float) -> None:
         self.event = event
         self.count = 1
         self.sent = 1
         self.last = now
-        self.last_stamp = event["eventTime"]
+        self.last_time = event["eventTime"]
 
 
 class Events:
-    """Takes events without waiting and sends them in the background; losing one never hurts a reconcile."""
+    """Sends events in the background; neither waiting nor a lost event ever holds up a reconcile."""
 
     def __init__(
         self,
@@ -66,18 +67,18 @@ class Events:
         self._controller = controller
         self._instance = (instance or f"{controller}-{uuid.uuid4().hex[:8]}")[:128]
         self._clock = clock
-        self._series: dict[Saying, Series] = {}
-        self._buckets: dict[str, Bucket] = {}
+        self._series: dict[EventKey, Series] = {}
+        self._buckets: dict[str, TokenBucket] = {}
         self._pending: deque[Tree] = deque()
         self._wake = asyncio.Event()
 
     def normal(self, obj: Resource, reason: str, message: str, *, action: str = "Reconcile") -> None:
-        """Something went as it should."""
-        self._say(obj, "Normal", reason, message, action)
+        """Report something that went as it should."""
+        self._add(obj, "Normal", reason, message, action)
 
     def warning(self, obj: Resource, reason: str, message: str, *, action: str = "Reconcile") -> None:
-        """Something that a user should look at."""
-        self._say(obj, "Warning", reason, message, action)
+        """Report something that a user should look at."""
+        self._add(obj, "Warning", reason, message, action)
 
     async def run(self) -> None:
         """Send until cancelled."""
@@ -99,13 +100,13 @@ class Events:
             event = self._pending.popleft()
             await self._send("POST", EVENT.path(event["metadata"]["namespace"]), event)
 
-    def _say(self, obj: Resource, type_: str, reason: str, message: str, action: str) -> None:
+    def _add(self, obj: Resource, type_: str, reason: str, message: str, action: str) -> None:
         note = message if len(message) <= NOTE_LIMIT else message[: NOTE_LIMIT - 1] + "…"
-        saying = Saying(obj.metadata.uid, type_, reason, note)
+        key = EventKey(obj.metadata.uid, type_, reason, note)
         now = self._clock()
-        series = self._series.get(saying)
+        series = self._series.get(key)
         if series is not None and now - series.last < SERIES_SECONDS:
-            series.count, series.last, series.last_stamp = series.count + 1, now, _stamp()
+            series.count, series.last, series.last_time = series.count + 1, now, micro_time()
             return
         if not self._bucket(obj.metadata.uid).allow():
             metrics.EVENTS_DROPPED.labels("rate").inc()
@@ -113,17 +114,17 @@ class Events:
         if len(self._pending) >= PENDING_LIMIT:
             metrics.EVENTS_DROPPED.labels("backlog").inc()
             return
-        event = self._event(obj, saying, action)
-        self._series[saying] = Series(event, now)
+        event = self._event(obj, key, action)
+        self._series[key] = Series(event, now)
         self._pending.append(event)
         self._wake.set()
 
-    def _bucket(self, uid: str) -> Bucket:
-        if len(self._buckets) > 4096:
+    def _bucket(self, uid: str) -> TokenBucket:
+        if len(self._buckets) >= BUCKET_LIMIT:
             self._buckets.clear()
-        return self._buckets.setdefault(uid, Bucket(PER_OBJECT_RATE, PER_OBJECT_BURST, self._clock))
+        return self._buckets.setdefault(uid, TokenBucket(PER_OBJECT_RATE, PER_OBJECT_BURST, self._clock))
 
-    def _event(self, obj: Resource, saying: Saying, action: str) -> Tree:
+    def _event(self, obj: Resource, key: EventKey, action: str) -> Tree:
         kind, metadata = _KIND_OF[type(obj)], obj.metadata
         regarding: dict[str, Any] = {
             "apiVersion": kind.api_version,
@@ -137,33 +138,33 @@ class Events:
         return {
             "apiVersion": EVENT.api_version,
             "kind": EVENT.kind,
-            # As kubectl expects, events of cluster-scoped objects live in "default".
+            # kubectl looks for events of cluster-scoped objects in "default".
             "metadata": {
                 "namespace": metadata.namespace or "default",
                 "name": f"{metadata.name[:230]}.{uuid.uuid4().hex[:16]}",
             },
-            "eventTime": _stamp(),
+            "eventTime": micro_time(),
             "reportingController": self._controller,
             "reportingInstance": self._instance,
             "action": action,
-            "reason": saying.reason,
-            "type": saying.type,
-            "note": saying.note,
+            "reason": key.reason,
+            "type": key.type,
+            "note": key.note,
             "regarding": regarding,
         }
 
     async def flush_series(self) -> None:
-        """Send the counts of repeated events, and forget those that are no longer repeated."""
+        """Send the counts of repeated events, and drop those that are no longer repeated."""
         now = self._clock()
-        for saying, series in list(self._series.items()):
+        for key, series in list(self._series.items()):
             if series.count > series.sent:
                 series.sent = series.count
                 metadata = series.event["metadata"]
-                change = {"series": {"count": series.count, "lastObservedTime": series.last_stamp}}
+                change = {"series": {"count": series.count, "lastObservedTime": series.last_time}}
                 if not await self._send("PATCH", EVENT.path(metadata["namespace"], metadata["name"]), change):
-                    self._series.pop(saying, None)
+                    self._series.pop(key, None)
             elif now - series.last >= SERIES_SECONDS:
-                self._series.pop(saying, None)
+                self._series.pop(key, None)
 
     async def _send(self, method: str, path: str, body: Tree) -> bool:
         request = Request(
@@ -183,7 +184,3 @@ class Events:
             log.debug("event not sent", reason=str(error))
             return False
         return True
-
-
-def _stamp() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -1,4 +1,4 @@
-"""The line after which a replica that may have lost leadership writes nothing more."""
+"""Keeps a replica that may have lost leadership from writing."""
 
 import time
 from collections.abc import Callable
@@ -7,12 +7,12 @@ from kubeslurm.kube.errors import Fenced
 
 
 def boot_time() -> float:
-    """Seconds that no clock change moves and that go on while the machine sleeps."""
+    """Seconds since boot: clock changes do not affect them, and they go on while the machine is suspended."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Fence:
-    """Writes may start before `deadline` and must end before `end`; a closed fence lets none through."""
+    """Writes may start before `deadline` and must end before `end`; while the fence is closed none may start."""
 
     def __init__(self, clock: Callable[[], float] = boot_time) -> None:
         self.clock = clock
@@ -35,8 +35,8 @@ class Fence:
         return self._deadline - self.clock()
 
     def admit(self, timeout: float) -> float:
-        """The time that a write which starts now may take; raises Fenced when none may start."""
+        """The seconds that a write which starts now may take; raises Fenced when none may start."""
         now = self.clock()
         if now >= self._deadline:
-            raise Fenced(0, "NotLeader", "leadership was not renewed in time, so nothing is written any more")
+            raise Fenced(0, "NotLeader", "leadership was not renewed in time, so this replica writes nothing any more")
         return min(timeout, self._end - now)

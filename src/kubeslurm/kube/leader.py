@@ -1,11 +1,10 @@
-"""One replica acts at a time: whoever holds the Lease and renews it in time."""
+"""Leader election: only the replica that holds the Lease and renews it in time may act."""
 
 import asyncio
 import socket
 import uuid
 from collections.abc import Callable
 from contextlib import suppress
-from datetime import UTC, datetime
 
 import msgspec
 import structlog
@@ -15,17 +14,18 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.kube import metrics
 from kubeslurm.kube.errors import AlreadyExists, ApiError, Conflict, NotFound, Transient
 from kubeslurm.kube.fence import Fence
+from kubeslurm.kube.objects import micro_time
 from kubeslurm.kube.transport.connection import Connection, Request
 
 log = structlog.get_logger("kubeslurm.kube")
 
 
 class LeadershipLost(Exception):  # noqa: N818 (an end, not a fault)
-    """The Lease could not be renewed in time; the process must end."""
+    """The Lease was not renewed in time; the process must end."""
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """Seconds: how long a Lease counts, how long we may act without a renewal, how often we try."""
+    """Seconds: how long a Lease is valid, how long we may act without a renewal, how often we try."""
 
     lease: float = 15.0
     renew: float = 10.0
@@ -33,10 +33,10 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Leader:
-    """Takes and renews a Lease; opens the fence for writes only for as long as nobody else can have taken it.
+    """Acquires and renews a Lease; opens the fence for writes only while no other replica can have acquired it.
 
-    Another holder's Lease is judged by how long we have seen it unchanged, on our own clock: what time it carries, and
-    what wall clocks say, does not matter.
+    The Lease of another holder counts as expired when it has not changed for its duration, on our own clock: the time
+    that it carries, and wall clocks, do not matter.
     """
 
     def __init__(
@@ -58,32 +58,28 @@ class Leader:
         self._timing = timing or Timing()
         self._clock: Callable[[], float] = fence.clock
         self._acquired = asyncio.Event()
-        self._held: Tree | None = None  # the Lease as we wrote it last: renewing it needs no reading
+        self._held: Tree | None = None  # the Lease as we wrote it last: renewing it needs no read
         self._pause = self._timing.retry
-        self._seen: tuple[str, str] = ("", "")
-        self._seen_at = 0.0
-
-    @property
-    def is_leader(self) -> bool:
-        return self._fence.open
+        self._observed: tuple[str, str] = ("", "")
+        self._observed_at = 0.0
 
     async def acquired(self) -> None:
-        """Wait until we lead; the manager's gate."""
+        """Wait until this replica is the leader; the manager's gate."""
         await self._acquired.wait()
 
     async def run(self) -> None:
-        """Take the Lease when it is free, then renew it; raises LeadershipLost when that fails for too long."""
+        """Acquire the Lease when it is free, then renew it; raises LeadershipLost when that fails for too long."""
         try:
             while not await self._try():  # noqa: ASYNC110 (the Lease lives on the server)
                 await asyncio.sleep(self._pause)
-            log.info("leading", lease=f"{self._namespace}/{self._name}", identity=self.identity)
+            log.info("became leader", lease=f"{self._namespace}/{self._name}", identity=self.identity)
             metrics.LEADER.set(1)
             self._acquired.set()
             while self._fence.open and self.holder == self.identity:
                 with suppress(TimeoutError):
                     async with asyncio.timeout(self._fence.remaining):
                         await asyncio.sleep(self._timing.retry)
-                        # Slept through the deadline, another may have led meanwhile: not ours to renew any more.
+                        # Past the deadline another replica may have led meanwhile: do not renew.
                         if self._fence.open:
                             await self._try()
             self._fence.close()
@@ -92,28 +88,28 @@ class Leader:
             metrics.LEADER.set(0)
 
     async def release(self) -> None:
-        """Give the Lease up at the end of a graceful stop, so that the next replica need not wait."""
+        """Release the Lease at the end of a graceful stop, so that the next replica need not wait."""
         self._fence.close()
         if self.holder != self.identity:
             return
         try:
             lease = await self._read()
             if lease is not None and lease["spec"].get("holderIdentity") == self.identity:
-                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": _stamp()}
+                lease["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1, "renewTime": micro_time()}
                 await self._write("PUT", lease)
-                log.info("lease released", lease=f"{self._namespace}/{self._name}")
+                log.info("Lease released", lease=f"{self._namespace}/{self._name}")
         except ApiError as error:
-            log.warning("lease not released; it will expire", reason=str(error))
+            log.warning("the Lease was not released; it will expire", reason=str(error))
 
     async def _try(self) -> bool:
-        """One attempt to take or renew; the time until which it counts starts before the request does."""
+        """One attempt to acquire or renew; the Lease counts as valid from before the request was sent."""
         started = self._clock()
         held, self._held = self._held, None
         self._pause = self._timing.retry
         try:
             lease = held or await self._read()
             if lease is None:
-                lease = await self._write("POST", self._fresh())
+                lease = await self._write("POST", self._new())
             elif held or self._is_free(lease["spec"]):
                 lease = await self._write("PUT", self._claimed(lease))
             else:
@@ -121,9 +117,9 @@ class Leader:
         except (Conflict, AlreadyExists):
             return False
         except ApiError as error:
-            log.warning("lease not reached", reason=str(error))
+            log.warning("the Lease could not be read or written", reason=str(error))
             if isinstance(error, Transient):
-                # No longer than a Lease counts: a server that asks for hours would leave the cluster without a leader.
+                # No longer than a Lease is valid: a pause of hours would leave the cluster without a leader.
                 self._pause = max(self._pause, min(error.after, self._timing.lease))
             return False
         self.holder, self._held = self.identity, lease
@@ -133,29 +129,29 @@ class Leader:
     def _is_free(self, spec: Tree) -> bool:
         holder, renewed = spec.get("holderIdentity") or "", spec.get("renewTime") or ""
         now = self._clock()
-        if (holder, renewed) != self._seen:
+        if (holder, renewed) != self._observed:
             if holder not in (self.identity, self.holder):
                 log.info("waiting for the Lease: another operator is at work", holder=holder)
-            self._seen, self._seen_at = (holder, renewed), now
+            self._observed, self._observed_at = (holder, renewed), now
         self.holder = holder
         duration = float(spec.get("leaseDurationSeconds") or self._timing.lease)
-        return holder in ("", self.identity) or now >= self._seen_at + duration
+        return holder in ("", self.identity) or now >= self._observed_at + duration
 
-    def _fresh(self) -> Tree:
+    def _new(self) -> Tree:
         return {
             "apiVersion": LEASE.api_version,
             "kind": LEASE.kind,
             "metadata": {"namespace": self._namespace, "name": self._name},
-            "spec": self._spec(_stamp(), 0),
+            "spec": self._spec(micro_time(), 0),
         }
 
     def _claimed(self, lease: Tree) -> Tree:
         spec = lease["spec"]
         transitions = int(spec.get("leaseTransitions") or 0)
         if spec.get("holderIdentity") == self.identity:
-            lease["spec"] = self._spec(spec.get("acquireTime") or _stamp(), transitions)
+            lease["spec"] = self._spec(spec.get("acquireTime") or micro_time(), transitions)
         else:
-            lease["spec"] = self._spec(_stamp(), transitions + 1)
+            lease["spec"] = self._spec(micro_time(), transitions + 1)
         return lease
 
     def _spec(self, acquired: str, transitions: int) -> Tree:
@@ -163,7 +159,7 @@ class Leader:
             "holderIdentity": self.identity,
             "leaseDurationSeconds": max(1, round(self._timing.lease)),
             "acquireTime": acquired,
-            "renewTime": _stamp(),
+            "renewTime": micro_time(),
             "leaseTransitions": transitions,
         }
 
@@ -191,7 +187,3 @@ class Leader:
             await self._connection.write_unfenced(request, timeout=self._timing.retry * 2)
         )
         return written
-
-
-def _stamp() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

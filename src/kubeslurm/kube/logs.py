@@ -1,4 +1,4 @@
-"""What a container has said lately: for troubles that a daemon tells to nobody but its log."""
+"""Reads container logs, for failures that a daemon reports nowhere else."""
 
 from kubeslurm.api.kinds import POD
 from kubeslurm.engine.key import Key
@@ -11,18 +11,18 @@ FIRST_BYTES = 65536
 
 
 async def recent(kube: Kube, pod: Key, container: str, *, seconds: int) -> str:
-    """The lines of the last `seconds`; empty when there are none or nobody can tell."""
+    """The lines of the last `seconds`; empty when there are none or the log cannot be read."""
     params = {"container": container, "sinceSeconds": str(seconds), "tailLines": str(LINES)}
     return await _read(kube, pod, params) or ""
 
 
 async def beginning(kube: Kube, pod: Key, container: str) -> str | None:
-    """What the container said first, for what is said only once; None when nobody can tell."""
+    """The start of the log, for what is logged only once; None when it cannot be read."""
     return await _read(kube, pod, {"container": container, "limitBytes": str(FIRST_BYTES)})
 
 
 async def first_and_last(kube: Kube, pod: Key, container: str) -> str | None:
-    """What the container said first and, where that is not all, last; None when nobody can tell."""
+    """The start and, where that is not all, the end of the log; None when it cannot be read."""
     first = await beginning(kube, pod, container)
     if first is None or len(first.encode()) < FIRST_BYTES:
         return first

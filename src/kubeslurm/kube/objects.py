@@ -1,6 +1,7 @@
-"""What every Kubernetes object lets us ask, whatever its kind."""
+"""What Kubernetes objects of any kind have in common: key, version, identity, decoder."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from functools import cache
 from typing import TypeVar
 
@@ -20,12 +21,17 @@ def key_of(obj: Resource) -> Key:
 
 
 def version_of(obj: Resource) -> int:
-    """Versions of one kind are comparable as integers; so does Kubernetes itself since 1.35."""
+    """Versions of one kind can be compared as integers; Kubernetes itself does so since 1.35."""
     return int(obj.metadata.resourceVersion or 0)
 
 
 def uid_of(obj: Resource) -> str:
     return obj.metadata.uid
+
+
+def micro_time() -> str:
+    """The time now as a MicroTime of Kubernetes."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def key_of_tree(tree: Tree) -> Key:
@@ -39,5 +45,5 @@ def decoder_of(kind: Kind[T]) -> msgspec.json.Decoder[T]:
 
 
 def kube_store(indices: Mapping[str, Index[T]] | None = None) -> Store[Key, T]:
-    """A store for Kubernetes objects: guarded by resourceVersion, deletions remembered by uid."""
+    """A store for Kubernetes objects: ordered by resourceVersion, deletions remembered by uid."""
     return Store(key_of, indices=indices, version=version_of, identity=uid_of)

@@ -1,4 +1,4 @@
-"""Whose fields are whose: reading managedFields, and moving a predecessor's fields to us."""
+"""Reads managedFields, and makes the fields of former field managers ours."""
 
 from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
@@ -9,12 +9,12 @@ from kubeslurm.api.resource import Resource
 
 
 def entries_of(obj: Resource) -> tuple[ManagedFields, ...] | None:
-    """The owners of the object's fields; None if its view does not tell."""
+    """The owners of the object's fields; None if its view does not have them."""
     return obj.metadata.managedFields if isinstance(obj.metadata, OwnedMeta) else None
 
 
 def owned_by(obj: Resource, manager: str, subresource: str = "") -> Any:
-    """Something that changes whenever a field that the manager applied was changed by anyone else; None if unknown."""
+    """A value that changes whenever anyone else changes a field that the manager applied; None if unknown."""
     entries = entries_of(obj)
     if entries is not None:
         return next((each for each in entries if _is_applied(each, manager, subresource)), None)
@@ -22,7 +22,7 @@ def owned_by(obj: Resource, manager: str, subresource: str = "") -> Any:
 
 
 def written_by(obj: Resource, managers: Collection[str], subresource: str = "") -> bool:
-    """Whether one of the managers still owns fields by plain updates, or may: some views do not tell."""
+    """Whether one of the managers owns fields by plain updates, or may do so: not every view has the owners."""
     entries = entries_of(obj)
     if entries is None:
         return True
@@ -31,10 +31,10 @@ def written_by(obj: Resource, managers: Collection[str], subresource: str = "") 
     )
 
 
-def migration(live: Tree, predecessors: Collection[str], manager: str, *, subresource: str = "") -> list[Tree]:
-    """A JSON patch that makes the predecessors' fields ours; empty if they own none.
+def migration(live: Tree, former: Collection[str], manager: str, *, subresource: str = "") -> list[Tree]:
+    """A JSON patch that makes the fields of former managers ours; empty if they own none.
 
-    Without it a field that a predecessor set by plain update would have two owners, and leaving it out of our next
+    Without it a field that a former manager set by plain update would have two owners, and leaving it out of our next
     apply would not remove it.
     """
     metadata = live["metadata"]
@@ -42,7 +42,7 @@ def migration(live: Tree, predecessors: Collection[str], manager: str, *, subres
     old = [
         each
         for each in entries
-        if each.get("manager") in predecessors
+        if each.get("manager") in former
         and each.get("operation") == "Update"
         and each.get("subresource", "") == subresource
         and each.get("apiVersion") == live["apiVersion"]
@@ -54,7 +54,7 @@ def migration(live: Tree, predecessors: Collection[str], manager: str, *, subres
     rest = [each for each in entries if each not in old and each not in ours]
     return [
         {"op": "replace", "path": "/metadata/managedFields", "value": [*rest, entry]},
-        # The server compares it with its own: a change since we read gives a conflict, and the next pass looks again.
+        # The server compares it with its own: a change since our read gives a conflict, and the next pass tries again.
         {"op": "replace", "path": "/metadata/resourceVersion", "value": metadata["resourceVersion"]},
     ]
 

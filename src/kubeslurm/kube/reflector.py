@@ -1,4 +1,4 @@
-"""Keeps a store equal to what the API server has: list, then watch, for ever, whatever happens on the way."""
+"""Keeps a store equal to what the API server has: list, then watch, and start over after any failure."""
 
 import asyncio
 import random
@@ -26,8 +26,8 @@ T = TypeVar("T", bound=Resource)
 
 PAGE = 500
 LIST_TIMEOUT = 60.0
-TURN = 0.005  # seconds of decoding after which others get the loop; a yield per line costs 60 % more
-SILENCE = (75.0, 90.0)  # seconds; bookmarks come about every minute, so a longer silence is a dead connection
+TURN = 0.005  # seconds of decoding after which other tasks get the loop; a yield per line costs 60 % more
+SILENCE = (75.0, 90.0)  # seconds; bookmarks come about every minute, so a longer silence is a broken connection
 SHORTEST_GOOD_WATCH = 5.0
 RETRY_BASE, RETRY_LIMIT = 0.8, 30.0
 EXPECTED = ("end", "expired", "rewound")
@@ -35,15 +35,15 @@ EXPECTED = ("end", "expired", "rewound")
 log = structlog.get_logger("kubeslurm.kube")
 
 
-class Rewound(Exception):  # noqa: N818 (a turn of events, not a fault)
-    """The server's history is older than what we have seen, as after a restored backup."""
+class HistoryReplaced(Exception):  # noqa: N818 (a state of the server, not a fault)
+    """The server is at an older version than before, as after a restored backup."""
 
 
 class Reflector(Generic[T]):
-    """Feeds one store from one collection: a kind in one namespace or in all, narrowed by selectors.
+    """Fills one store from one collection: a kind in one namespace or in all, narrowed by selectors.
 
-    The state is a resourceVersion: with one, the watch goes on from there; without one, everything is streamed (or
-    listed) anew, and what is no longer there is removed from the store.
+    Its state is a resourceVersion: with one, the watch goes on from there; without one, everything is streamed (or
+    listed) again, and what no longer exists is removed from the store.
     """
 
     def __init__(
@@ -70,14 +70,14 @@ class Reflector(Generic[T]):
         self._keep = keep
         self._events = metrics.WATCH_EVENTS.labels(kind.kind)
         self._version = ""
-        self._highest = 0  # the newest version that the server itself has told us
+        self._highest = 0  # the newest version of a list or bookmark; negative after the history was replaced
         self._watch_list = True
         self._listed: set[Key] | None = None  # keys shown so far while a list is being streamed
         self._turn_ends = 0.0
         store.await_source(self.name)
 
     async def run(self) -> None:
-        """Follow until cancelled; every failure is waited out."""
+        """Follow until cancelled; after a failure, wait and try again."""
         loop = asyncio.get_running_loop()
         backoff = Backoff(RETRY_BASE, RETRY_LIMIT, jitter=0.5)
         while True:
@@ -87,22 +87,22 @@ class Reflector(Generic[T]):
             if loop.time() - started >= SHORTEST_GOOD_WATCH:
                 backoff.reset()
             pause = backoff.next()
-            # A watch that ends or expires is everyday life; only one that does so again at once has to wait.
+            # It is normal that a watch ends or expires; only one that does so again at once has to wait.
             if cause in EXPECTED and backoff.failures == 1:
                 pause = 0.0
             await asyncio.sleep(max(pause, delay))
 
     async def _attempt(self) -> tuple[str, float]:
-        """One connection's worth of following; returns why it ended and how long the server wants us to wait."""
+        """Follow over one connection; returns why it ended and how long the server asks us to wait."""
         try:
             await self._follow()
         except Gone as error:
             self._version = ""
-            log.info("watch starts over", watch=self.name, reason=error.message)
+            log.info("watch starts over with a list", watch=self.name, reason=error.message)
             return "expired", 0.0
-        except Rewound:
+        except HistoryReplaced:
             self._version = ""
-            log.warning("the server's history went back; its state is taken over as it is", watch=self.name)
+            log.warning("the server is at an older version than before; its state is taken over", watch=self.name)
             return "rewound", 0.0
         except ApiError as error:
             log.warning("watch interrupted", watch=self.name, reason=str(error))
@@ -117,7 +117,7 @@ class Reflector(Generic[T]):
         except Invalid:
             if self._version or not self._watch_list:
                 raise
-            # Servers before 1.32 have watch-list switched off unless told otherwise, and say 4xx.
+            # Servers before 1.32 have watch-list off by default, and answer 4xx.
             self._watch_list = False
 
     async def _watch(self) -> None:
@@ -135,7 +135,7 @@ class Reflector(Generic[T]):
         silence = random.uniform(*SILENCE)  # noqa: S311 (spreads load)
         request = Request(verb="watch", kind=self._kind.kind, path=self._path, params=params)
         async with self._connection.stream(request, silence=silence) as chunks:
-            async for lines in stream.batches(chunks):
+            async for lines in stream.line_batches(chunks):
                 self._events.inc(len(lines))
                 for line in lines:
                     self._handle(line)
@@ -155,7 +155,7 @@ class Reflector(Generic[T]):
             if event.type == "ERROR":
                 raise error_of(msgspec.json.decode(event.object, type=Status))
         except msgspec.MsgspecError as error:
-            self._complain(error, line)
+            self._report_undecodable(error, line)
             return
         obj = self._decoded(event.object)
         if obj is None:
@@ -163,7 +163,7 @@ class Reflector(Generic[T]):
         version = obj.metadata.resourceVersion
         if self._listed is None:
             self._version = version
-        if not self._holds(obj):
+        if not self._belongs(obj):
             return
         if event.type == "DELETED":
             self._store.remove(key_of(obj), version=int(version))
@@ -180,29 +180,29 @@ class Reflector(Generic[T]):
             if (metadata.annotations or {}).get(INITIAL_EVENTS_END) == "true":
                 self._finish_list(version)
             return
-        self._note(version)
+        self._check_version(version)
         self._version = version
 
     def _finish_list(self, version: str) -> None:
         """The list is complete as of this version: what it did not show is gone."""
         listed, self._listed = self._listed or set(), None
-        self._note(version)
+        self._check_version(version)
         self._store.retain(listed, version=int(version), within=self._covers, source=self.name)
         self._version = version
         self._store.mark_synced(self.name)
         log.debug("listed", watch=self.name, objects=len(listed))
 
-    def _note(self, version: str) -> None:
-        """Lists and bookmarks tell how far the server is, and that never shrinks unless its history was replaced."""
+    def _check_version(self, version: str) -> None:
+        """The versions of lists and bookmarks only grow, unless the server's history was replaced."""
         number = int(version)
         if number < max(self._highest, int(self._version or 0)):
             self._highest = -1
-            raise Rewound
+            raise HistoryReplaced
         self._highest = number
 
     async def _list(self) -> None:
-        """The way in without watch-list, and the way back when the server's history was replaced."""
-        rewound = self._highest < 0
+        """List page by page: for servers without watch-list, and after the server's history was replaced."""
+        replaced = self._highest < 0
         self._listed, self._highest = set(), max(self._highest, 0)
         found: list[T] = []
         params = self._selectors | {"limit": str(PAGE)}
@@ -211,31 +211,31 @@ class Reflector(Generic[T]):
             page = stream.page(await self._connection.read(request, timeout=LIST_TIMEOUT))
             for item in page.items or ():
                 obj = self._decoded(item)
-                if obj is not None and self._holds(obj):
+                if obj is not None and self._belongs(obj):
                     self._listed.add(key_of(obj))
-                    found.append(obj) if rewound else self._store.put(obj)
+                    found.append(obj) if replaced else self._store.put(obj)
                 if monotonic() > self._turn_ends:
                     await self._yield()
             if not page.metadata.next_page:
                 break
             params["continue"] = page.metadata.next_page
-        if rewound:
-            self._store.rebase([*found, *(obj for obj in self._store if not self._covers(key_of(obj)))])
+        if replaced:
+            self._store.reset([*found, *(obj for obj in self._store if not self._covers(key_of(obj)))])
         self._finish_list(page.metadata.resourceVersion)
 
     def _covers(self, key: Key) -> bool:
         return not self._namespace or key.namespace == self._namespace
 
-    def _holds(self, obj: T) -> bool:
-        """Whether the object belongs in the store; one that is there stays, lest a changed label pass for its end."""
+    def _belongs(self, obj: T) -> bool:
+        """Whether to keep the object; one that is in the store stays, or a changed label would look like a delete."""
         return self._keep(obj) or key_of(obj) in self._store
 
     def _decoded(self, raw: msgspec.Raw | memoryview) -> T | None:
-        """The object; None if it is not of the form we know, in which case what we had of it stays."""
+        """The object; None if it cannot be decoded, in which case its last known state stays."""
         try:
             return self._decode(raw)
         except msgspec.MsgspecError as error:
-            self._complain(error, bytes(raw))
+            self._report_undecodable(error, bytes(raw))
         with suppress(msgspec.MsgspecError):
             metadata = stream.outline(raw).metadata
             if self._listed is not None:
@@ -244,6 +244,6 @@ class Reflector(Generic[T]):
                 self._version = metadata.resourceVersion
         return None
 
-    def _complain(self, error: Exception, raw: bytes) -> None:
+    def _report_undecodable(self, error: Exception, raw: bytes) -> None:
         metrics.DECODE_FAILURES.labels(self._kind.kind).inc()
-        log.error("object skipped as undecodable", watch=self.name, error=str(error), start=repr(raw[:200]))
+        log.error("object skipped: it cannot be decoded", watch=self.name, error=str(error), start=repr(raw[:200]))

@@ -14,8 +14,8 @@ from kubeslurm.operator.process import add_servers, kubeconfig, run_until
 from kubeslurm.operator.settings import SettingsError, WebhookSettings, address
 from kubeslurm.webhooks.app import admission
 from kubeslurm.webhooks.certificates import service_names
-from kubeslurm.webhooks.keeper import Keeper, Place
-from kubeslurm.webhooks.serving import Files, Serving
+from kubeslurm.webhooks.rotation import CertificateRotation, RotationSettings
+from kubeslurm.webhooks.serving import CertificateFiles, ServingCertificate
 
 
 class Admission:
@@ -27,7 +27,7 @@ class Admission:
             raise SettingsError("the webhook needs a server address: set server-addr to something other than 0.")
         self.connection = Connection(connect(kubeconfig(settings)))
         kube = Kube(self.connection, Caches(self.connection), manager="kubeslurm-webhook")
-        self.serving = Serving()
+        self.serving = ServingCertificate()
         self.server = Server(admission(kube), at, tls=self.serving.context)
         self.manager = Manager()
         self.manager.add_source("certificates", self._certificates(settings, kube))
@@ -43,10 +43,10 @@ class Admission:
 
     def _certificates(self, settings: WebhookSettings, kube: Kube) -> Any:
         if not settings.cert_secret:
-            return Files(Path(settings.cert_dir), self.serving)
+            return CertificateFiles(Path(settings.cert_dir), self.serving)
         names = service_names(settings.service_name, settings.namespace)
-        place = Place(Key(settings.namespace, settings.cert_secret), names, settings.configuration_name)
-        return Keeper(kube, place, self.serving)
+        rotation = RotationSettings(Key(settings.namespace, settings.cert_secret), names, settings.configuration_name)
+        return CertificateRotation(kube, rotation, self.serving)
 
     def waiting(self) -> list[str]:
         """What readiness waits for."""
@@ -56,7 +56,7 @@ class Admission:
 class _Later:
     """Opens the door once there is a certificate to show."""
 
-    def __init__(self, serving: Serving, server: Server) -> None:
+    def __init__(self, serving: ServingCertificate, server: Server) -> None:
         self._serving = serving
         self._server = server
 

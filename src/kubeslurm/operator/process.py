@@ -21,7 +21,7 @@ from kubeslurm.operator.http.server import Server
 from kubeslurm.operator.other_operators import OtherOperatorError
 from kubeslurm.operator.settings import Common, SettingsError, address
 from kubeslurm.webhooks import certificates
-from kubeslurm.webhooks.serving import Serving
+from kubeslurm.webhooks.serving import ServingCertificate
 
 
 class StillBusyError(Exception):
@@ -60,9 +60,9 @@ def add_servers(target: Sources, settings: Common, connection: Connection, waiti
 
 def self_signed() -> ssl.SSLContext:
     """TLS for scrapers, which do not check who signed: the token, not the certificate, is what is guarded."""
-    serving = Serving()
-    bundle = certificates.make(("slurm-operator-metrics",), dt.datetime.now(dt.UTC))
-    serving.take(bundle.cert, bundle.key)
+    serving = ServingCertificate()
+    bundle = certificates.issue(("slurm-operator-metrics",), dt.datetime.now(dt.UTC))
+    serving.load(bundle.cert, bundle.key)
     return serving.context
 
 
@@ -78,7 +78,7 @@ async def run_until(manager: Manager, stop: asyncio.Event) -> None:
 
 def run(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -> int:
     """Runs until the work ends or a signal asks for the stop event; returns the exit status."""
-    collector.relax()
+    collector.configure()
     return asyncio.run(_guarded(work))
 
 

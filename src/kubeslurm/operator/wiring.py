@@ -78,7 +78,7 @@ class Operator:
             each.add_indices(self.caches)
             context = Context(kube.named(f"kubeslurm-{each.name}"), self.caches, self.clusters, self.events, given)
             controller = Controller(
-                each.name, each.make(context).reconcile, workers=concurrency(settings, each), window=each.window
+                each.name, each.make(context).reconcile, concurrency=concurrency(settings, each), window=each.window
             )
             each.start_watches(context, controller)
             self.manager.add_controller(controller)

@@ -1,1 +1,1 @@
-"""Admission: what CEL in the CRDs cannot say."""
+"""Admission webhook: the rules that CEL in the CRDs cannot express."""

@@ -1,4 +1,4 @@
-"""The admission server: one path per kind, as the webhook configurations name them."""
+"""The admission server: one path per kind, as in the webhook configurations."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from starlette.routing import Route
 from kubeslurm.api.kinds import SLURM_KINDS, Kind
 from kubeslurm.api.resource import SlurmResource
 from kubeslurm.webhooks.lookup import Reader, facts_for
-from kubeslurm.webhooks.review import ALLOWED, Review, Verdict, answer, decode
-from kubeslurm.webhooks.rules import judge
+from kubeslurm.webhooks.review import ALLOWED, Decision, Review, answer, decode
+from kubeslurm.webhooks.rules import validate
 
 BINDING_PATH = "/mutate--v1-binding"
 CHECKED = frozenset({"CREATE", "UPDATE"})
 
-VERDICTS = Counter("kubeslurm_admission_total", "Admission requests by kind and verdict.", ["kind", "verdict"])
+ADMISSIONS = Counter("kubeslurm_admission_total", "Admission requests by kind and verdict.", ["kind", "verdict"])
 log = structlog.get_logger("kubeslurm.webhooks")
 
 
 def path_of(kind: Kind[Any]) -> str:
-    """Where objects of this kind are validated."""
+    """The path at which objects of this kind are validated."""
     return f"/validate-{kind.group.replace('.', '-')}-{kind.version}-{kind.kind.lower()}"
 
 
 def admission(reader: Reader) -> Starlette:
-    """The application that answers the API server."""
+    """The application that answers the admission requests of the API server."""
     routes = [Route(path_of(kind), _Validate(kind, reader), methods=["POST"]) for kind in SLURM_KINDS]
     return Starlette(routes=[*routes, Route(BINDING_PATH, _allow, methods=["POST"])])
 
@@ -51,25 +51,25 @@ class _Validate:
             review = decode(await request.body())
         except (msgspec.MsgspecError, ValueError) as error:
             return PlainTextResponse(f"not an admission review: {error}\n", status_code=400)
-        verdict = await self._judge(review)
-        outcome = "refused" if verdict.errors else "allowed"
-        VERDICTS.labels(self._kind.kind, outcome).inc()
-        if verdict.errors:
-            asked = review.request
-            log.info("refused", kind=self._kind.kind, key=f"{asked.namespace}/{asked.name}", errors=verdict.errors)
-        return _json(review, verdict)
+        decision = await self._decide(review)
+        outcome = "refused" if decision.errors else "allowed"
+        ADMISSIONS.labels(self._kind.kind, outcome).inc()
+        if decision.errors:
+            key = f"{review.request.namespace}/{review.request.name}"
+            log.info("refused", kind=self._kind.kind, key=key, errors=decision.errors)
+        return _json(review, decision)
 
-    async def _judge(self, review: Review) -> Verdict:
+    async def _decide(self, review: Review) -> Decision:
         if review.request.operation not in CHECKED:
             return ALLOWED
         try:
             new = self._object(review.request.object)
             old = self._object(review.request.old_object)
         except msgspec.MsgspecError as error:
-            return Verdict(errors=(f"the {self._kind.kind} cannot be read: {error}",))
+            return Decision(errors=(f"the {self._kind.kind} cannot be decoded: {error}",))
         if new is None:
             return ALLOWED
-        return judge(new, old, await facts_for(new, self._reader))
+        return validate(new, old, await facts_for(new, self._reader))
 
     def _object(self, raw: msgspec.Raw) -> SlurmResource | None:
         text = bytes(raw)
@@ -77,12 +77,12 @@ class _Validate:
 
 
 async def _allow(request: Request) -> Response:
-    """Bindings pass unchanged, so that an installed configuration for them holds up no pod."""
+    """Allows every Binding, so that an installed webhook configuration for them holds up no pod."""
     try:
         return _json(decode(await request.body()), ALLOWED)
     except (msgspec.MsgspecError, ValueError) as error:
         return PlainTextResponse(f"not an admission review: {error}\n", status_code=400)
 
 
-def _json(review: Review, verdict: Verdict) -> Response:
-    return Response(msgspec.json.encode(answer(review, verdict)), media_type="application/json")
+def _json(review: Review, decision: Decision) -> Response:
+    return Response(msgspec.json.encode(answer(review, decision)), media_type="application/json")

@@ -1,4 +1,4 @@
-"""The certificates of an HTTPS server that the API server trusts: made here, kept elsewhere."""
+"""Issues the certificates of an HTTPS server that the API server trusts."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-LIFE = dt.timedelta(days=365)
-# Clocks of the API server and of this pod may differ by a little.
+LIFETIME = dt.timedelta(days=365)
+# The clocks of the API server and of this pod may differ a little.
 SKEW = dt.timedelta(minutes=5)
 
 
@@ -24,15 +24,15 @@ class Bundle(msgspec.Struct, frozen=True):
 
 
 def service_names(service: str, namespace: str) -> tuple[str, ...]:
-    """The names under which a Service is called from inside the cluster."""
+    """The DNS names of a Service inside the cluster."""
     return (f"{service}.{namespace}.svc", f"{service}.{namespace}", service)
 
 
-def make(names: Sequence[str], now: dt.datetime, trusted: bytes = b"") -> Bundle:
+def issue(names: Sequence[str], now: dt.datetime, trusted: bytes = b"") -> Bundle:
     """A new authority and a serving certificate signed by it.
 
     The authority signs once and its key is dropped. The newest authority in `trusted` stays in the bundle while it is
-    valid, so that servers which have not yet taken the new certificate go on being believed.
+    valid, so that servers which have not loaded the new certificate yet stay trusted.
     """
     ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
     ca_name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{names[0]} authority")])
@@ -55,12 +55,12 @@ def make(names: Sequence[str], now: dt.datetime, trusted: bytes = b"") -> Bundle
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(identity), critical=False)
         .sign(ca_key, hashes.SHA256())
     )
-    still = [old for old in _read(trusted) if old.not_valid_after_utc > now]
-    return Bundle(b"".join(_pem(authority) for authority in [ca, *still[:1]]), _pem(cert), _private(key))
+    valid = [old for old in _read(trusted) if old.not_valid_after_utc > now]
+    return Bundle(b"".join(_pem(authority) for authority in [ca, *valid[:1]]), _pem(cert), _private(key))
 
 
-def due(bundle: Bundle, names: Sequence[str], now: dt.datetime) -> bool:
-    """Whether a new one is needed: unreadable, for other names, not yet valid, or past two thirds of its life."""
+def needs_renewal(bundle: Bundle, names: Sequence[str], now: dt.datetime) -> bool:
+    """Whether the bundle is unreadable, for other names, not valid yet, or past two thirds of its lifetime."""
     try:
         cert = _read(bundle.cert)[0]
         serialization.load_pem_private_key(bundle.key, None)
@@ -70,11 +70,11 @@ def due(bundle: Bundle, names: Sequence[str], now: dt.datetime) -> bool:
         trusted = any(cert.issuer == ca.subject and _signed_by(cert, ca) for ca in _read(bundle.ca))
     except (ValueError, TypeError, IndexError, x509.ExtensionNotFound):
         return True
-    return not trusted or not set(names) <= set(held) or not cert.not_valid_before_utc <= now < renewal(bundle)
+    return not trusted or not set(names) <= set(held) or not cert.not_valid_before_utc <= now < renewal_time(bundle)
 
 
-def renewal(bundle: Bundle) -> dt.datetime:
-    """When two thirds of the serving certificate's life are over."""
+def renewal_time(bundle: Bundle) -> dt.datetime:
+    """When two thirds of the serving certificate's lifetime are over."""
     cert = _read(bundle.cert)[0]
     return cert.not_valid_before_utc + (cert.not_valid_after_utc - cert.not_valid_before_utc) * 2 / 3
 
@@ -89,7 +89,7 @@ def _certificate(
         .public_key(public)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - SKEW)
-        .not_valid_after(now + LIFE)
+        .not_valid_after(now + LIFETIME)
     )
 
 

@@ -1,4 +1,4 @@
-"""Fetches the other objects that the rules look at; what cannot be fetched is left unchecked, never a refusal."""
+"""Reads the other objects that the rules need; what cannot be read is not checked, and never a reason to refuse."""
 
 from typing import Protocol, TypeVar
 
@@ -26,16 +26,18 @@ class Reader(Protocol):
 
 
 async def facts_for(new: SlurmResource, reader: Reader) -> Facts:
-    """What the rules for this object need to know."""
+    """The facts that the rules for this object need."""
     try:
         if isinstance(new, Controller):
             return await _controller(new, reader)
         if isinstance(new, NodeSet):
             return Facts(nodesets=tuple(await reader.list(NODESET, new.namespace)))
-    except Forbidden as error:  # a role from elsewhere; the author of the object can do nothing about it
-        log.info("admission may not look up other objects", object=f"{new.namespace}/{new.name}", error=str(error))
+    except Forbidden as error:  # the role does not allow it; the author of the object can do nothing about that
+        log.info(
+            "the webhook has no right to read other objects", object=f"{new.namespace}/{new.name}", error=str(error)
+        )
     except ApiError as error:
-        log.warning("admission could not look up other objects", object=f"{new.namespace}/{new.name}", error=str(error))
+        log.warning("the webhook could not read other objects", object=f"{new.namespace}/{new.name}", error=str(error))
         return Facts(unchecked=(f"objects it refers to could not be checked: {error}",))
     return Facts()
 

@@ -1,4 +1,4 @@
-"""The question that the API server asks before it stores an object, and our answer."""
+"""The AdmissionReview of the API server, and our answer to it."""
 
 import msgspec
 
@@ -8,7 +8,7 @@ VERSIONS = ("admission.k8s.io/v1", "admission.k8s.io/v1beta1")
 
 
 class Request(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """What is about to happen to which object."""
+    """The operation, and the object before and after it."""
 
     uid: str
     operation: str = ""
@@ -19,38 +19,38 @@ class Request(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 
 class Review(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """The envelope; the answer goes back in the version it came in."""
+    """The envelope of a request; the answer has the same API version."""
 
     api_version: str
     kind: str
     request: Request
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """Why an object is refused (nothing: it is not), and what its author should know anyway."""
+class Decision(msgspec.Struct, frozen=True):
+    """Errors refuse the object; warnings are shown to its author."""
 
     errors: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-ALLOWED = Verdict()
+ALLOWED = Decision()
 _decoder = msgspec.json.Decoder(Review)
 
 
 def decode(body: bytes) -> Review:
-    """Reads an AdmissionReview; raises ValueError when it is something else."""
+    """Decodes an AdmissionReview; raises ValueError when it is something else."""
     review = _decoder.decode(body)
     if review.api_version not in VERSIONS or review.kind != "AdmissionReview":
         raise ValueError(f"{review.api_version} {review.kind} is not an AdmissionReview of {' or '.join(VERSIONS)}")
     return review
 
 
-def answer(review: Review, verdict: Verdict) -> Tree:
-    """The AdmissionReview that carries the verdict."""
-    response: Tree = {"uid": review.request.uid, "allowed": not verdict.errors}
-    if verdict.errors:
-        message = "; ".join(verdict.errors)
+def answer(review: Review, decision: Decision) -> Tree:
+    """The AdmissionReview with our decision."""
+    response: Tree = {"uid": review.request.uid, "allowed": not decision.errors}
+    if decision.errors:
+        message = "; ".join(decision.errors)
         response["status"] = {"status": "Failure", "code": 422, "reason": "Invalid", "message": message}
-    if verdict.warnings:
-        response["warnings"] = list(verdict.warnings)
+    if decision.warnings:
+        response["warnings"] = list(decision.warnings)
     return {"apiVersion": review.api_version, "kind": "AdmissionReview", "response": response}

@@ -1,6 +1,6 @@
-"""What the CRDs cannot check by themselves: rules that need the namespace, or other objects. Pure.
+"""Admission rules that the CRDs cannot express: they need the namespace, or other objects. Pure.
 
-A rule about something that has not changed never refuses: what was accepted once can always be edited elsewhere.
+A rule never refuses because of a field that has not changed, so that the rest of an old object can be edited.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from kubeslurm.api.slinky.controller import CLUSTER_NAME_LIMIT, Controller
 from kubeslurm.api.slinky.fragments import ServiceSpec
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import ConfigMap, PersistentVolumeClaim
-from kubeslurm.webhooks.review import ALLOWED, Verdict
+from kubeslurm.webhooks.review import ALLOWED, Decision
 
 GENERATED_FILES = ("slurm.conf", "slurmdbd.conf")
 KNOWN_FILES = frozenset(
@@ -37,7 +37,7 @@ KNOWN_FILES = frozenset(
 
 
 class Facts(msgspec.Struct, frozen=True):
-    """Other objects that a rule looks at; a name that maps to None does not exist."""
+    """Other objects that the rules need; a ConfigMap that does not exist maps to None."""
 
     config_maps: Mapping[str, ConfigMap | None] = {}
     claim: PersistentVolumeClaim | None = None
@@ -45,8 +45,8 @@ class Facts(msgspec.Struct, frozen=True):
     unchecked: tuple[str, ...] = ()
 
 
-def judge(new: SlurmResource, old: SlurmResource | None, facts: Facts) -> Verdict:
-    """Whether the object may be stored. One that is going away, or whose spec stays as it is, always may."""
+def validate(new: SlurmResource, old: SlurmResource | None, facts: Facts) -> Decision:
+    """Whether the object may be stored. One that is being deleted, or whose spec does not change, always may."""
     if new.deleting or (old is not None and _spec(old) == _spec(new)):
         return ALLOWED
     errors: list[str] = []
@@ -54,12 +54,12 @@ def judge(new: SlurmResource, old: SlurmResource | None, facts: Facts) -> Verdic
     if isinstance(new, Controller):
         before = old if isinstance(old, Controller) else None
         errors += [*_cluster_name(new, before), *_shared_state(new, facts)]
-        refused, doubtful = _files(new, before, facts)
-        errors += refused
-        warnings += doubtful
+        file_errors, file_warnings = _files(new, before, facts)
+        errors += file_errors
+        warnings += file_warnings
     if isinstance(new, NodeSet):
         warnings += _same_name(new, facts)
-    return Verdict(tuple(errors), tuple(warnings))
+    return Decision(tuple(errors), tuple(warnings))
 
 
 def _spec(obj: SlurmResource) -> Any:

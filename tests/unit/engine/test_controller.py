@@ -20,7 +20,7 @@ Pass = Callable[[int], Awaitable[Requeue | None]]
 
 
 class Script:
-    """A reconcile that does what each numbered pass says, and notes when it was called."""
+    """A reconcile function with a given outcome per pass, which records when it was called."""
 
     def __init__(self, *outcomes: Requeue | Exception | None) -> None:
         self.outcomes = list(outcomes)
@@ -51,7 +51,7 @@ def outcomes(name: str, outcome: str) -> float:
     return REGISTRY.get_sample_value("kubeslurm_reconciles_total", {"controller": name, "outcome": outcome}) or 0
 
 
-async def test_a_finished_key_is_left_alone() -> None:
+async def test_a_finished_key_is_not_reconciled_again() -> None:
     script = Script(None)
     controller = Controller("finished", script)
     controller.enqueue(A)
@@ -60,7 +60,7 @@ async def test_a_finished_key_is_left_alone() -> None:
     assert outcomes("finished", "done") == 1
 
 
-async def test_a_requeue_comes_back_when_it_said() -> None:
+async def test_a_requeue_comes_after_its_time() -> None:
     script = Script(Requeue(after=30), None)
     controller = Controller("requeued", script)
     controller.enqueue(A)
@@ -93,7 +93,7 @@ async def test_an_expected_failure_is_tried_again_without_an_error_in_the_log() 
 
 
 async def test_a_terminal_failure_waits_for_the_object_to_change() -> None:
-    script = Script(Terminal("hopeless"), None)
+    script = Script(Terminal("invalid"), None)
     controller = Controller("terminal", script)
     controller.enqueue(A)
     task = asyncio.create_task(controller.run())
@@ -106,10 +106,10 @@ async def test_a_terminal_failure_waits_for_the_object_to_change() -> None:
     await task
 
 
-async def test_a_pass_that_only_rests_does_not_reset_the_back_off() -> None:
-    rest = Requeue(after=1, forgives=False)
-    script = Script(ValueError("boom"), rest, ValueError("boom"), rest, ValueError("boom"), None)
-    controller = Controller("resting", script)
+async def test_a_pass_that_is_put_off_does_not_reset_the_back_off() -> None:
+    put_off = Requeue(after=1, resets_backoff=False)
+    script = Script(ValueError("boom"), put_off, ValueError("boom"), put_off, ValueError("boom"), None)
+    controller = Controller("put-off", script)
     controller.enqueue(A)
     with structlog.testing.capture_logs():
         await run(controller, 100)
@@ -143,10 +143,10 @@ async def test_a_change_is_mapped_to_keys_before_and_after() -> None:
     assert [key.name for key, _ in script.calls] == ["was-there", "first", "second"]
 
 
-async def test_changes_overtake_the_first_list() -> None:
+async def test_changes_go_before_the_first_list() -> None:
     script = Script()
     store: Store[str, str] = Store(str)
-    controller = Controller("priority", script, workers=1)
+    controller = Controller("priority", script, concurrency=1)
     controller.watch(store, lambda name: [Key("", name)])
     store.put("listed")
     store.mark_synced()
@@ -165,7 +165,7 @@ def blocking(release: asyncio.Event, finished: list[Key]) -> Reconcile:
 
 async def test_draining_lets_a_running_pass_finish_and_starts_no_other() -> None:
     release, finished = asyncio.Event(), list[Key]()
-    controller = Controller("draining", blocking(release, finished), workers=1)
+    controller = Controller("draining", blocking(release, finished), concurrency=1)
     controller.enqueue(A)
     controller.enqueue(Key("ns", "b"))
     task = asyncio.create_task(controller.run())
@@ -176,7 +176,7 @@ async def test_draining_lets_a_running_pass_finish_and_starts_no_other() -> None
     assert finished == [A]
 
 
-async def test_draining_cuts_off_a_pass_that_exceeds_the_grace() -> None:
+async def test_draining_cancels_a_pass_that_exceeds_the_grace() -> None:
     finished: list[Key] = []
     controller = Controller("stuck", blocking(asyncio.Event(), finished))
     controller.enqueue(A)
@@ -188,8 +188,8 @@ async def test_draining_cuts_off_a_pass_that_exceeds_the_grace() -> None:
     assert finished == []
 
 
-@pytest.mark.looptime(False)  # it is real time that passes here
-async def test_passes_that_wait_for_nothing_leave_the_loop_to_others() -> None:
+@pytest.mark.looptime(False)  # this test needs real time
+async def test_passes_that_await_nothing_do_not_block_the_loop() -> None:
     def busy(seconds: float) -> None:
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
@@ -207,7 +207,7 @@ async def test_passes_that_wait_for_nothing_leave_the_loop_to_others() -> None:
             seen.append(passes)
             await asyncio.sleep(0)
 
-    controller = Controller("quick", reconcile, workers=1)
+    controller = Controller("quick", reconcile, concurrency=1)
     for number in range(100):
         controller.enqueue(Key("ns", str(number)))
     task = asyncio.create_task(controller.run())
@@ -220,7 +220,7 @@ async def test_each_pass_is_logged_with_controller_key_and_number() -> None:
     contexts: list[Any] = []
 
     async def reconcile(_key: Key) -> None:
-        contexts.append(add_pass(None, "info", {"event": "said"}))
+        contexts.append(add_pass(None, "info", {"event": "text"}))
 
     controller = Controller("context", reconcile)
     controller.enqueue(A)
@@ -228,4 +228,4 @@ async def test_each_pass_is_logged_with_controller_key_and_number() -> None:
     assert contexts[0]["controller"] == "context"
     assert contexts[0]["key"] == "ns/a"
     assert contexts[0]["reconcile_id"] > 0
-    assert add_pass(None, "info", {"event": "said"}) == {"event": "said"}, "outside a pass nothing is added"
+    assert add_pass(None, "info", {"event": "text"}) == {"event": "text"}, "outside a pass nothing is added"

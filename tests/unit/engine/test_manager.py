@@ -19,7 +19,7 @@ def _unfreeze() -> Iterator[None]:
 
 
 class Feed:
-    """A source that needs some seconds for its first list, then goes on, or ends as told."""
+    """A source that needs some seconds for its first list, then runs on, or fails with the given error."""
 
     def __init__(self, store: Store[str, str], seconds: float, error: Exception | None = None) -> None:
         self.store = store
@@ -41,7 +41,9 @@ class Feed:
             self.cancelled_at = asyncio.get_running_loop().time()
 
 
-class Note:
+class Recorder:
+    """A reconcile function that records when it started and finished."""
+
     def __init__(self, seconds: float = 0.0) -> None:
         self.started: list[float] = []
         self.finished: list[float] = []
@@ -54,8 +56,8 @@ class Note:
         self.finished.append(loop.time())
 
 
-def wired(note: Note, feed: Feed, manager: Manager) -> Controller:
-    controller = Controller("managed", note.reconcile)
+def wired(recorder: Recorder, feed: Feed, manager: Manager) -> Controller:
+    controller = Controller("managed", recorder.reconcile)
     controller.watch(feed.store, lambda name: [Key("", name)])
     manager.add_source("feed", feed)
     manager.add_store("things", feed.store)
@@ -65,9 +67,9 @@ def wired(note: Note, feed: Feed, manager: Manager) -> Controller:
 
 async def test_controllers_start_only_after_all_stores_have_synced() -> None:
     slow: Store[str, str] = Store(str)
-    manager, note = Manager(), Note()
+    manager, recorder = Manager(), Recorder()
     feed = Feed(Store(str), 3)
-    wired(note, feed, manager)
+    wired(recorder, feed, manager)
     manager.add_source("slow", Feed(slow, 20))
     manager.add_store("slow", slow)
     started = asyncio.get_running_loop().time()
@@ -76,14 +78,14 @@ async def test_controllers_start_only_after_all_stores_have_synced() -> None:
     assert manager.unsynced == ["slow"]
     await asyncio.sleep(15)
     assert manager.unsynced == []
-    assert note.started == [pytest.approx(started + 20)]
+    assert recorder.started == [pytest.approx(started + 20)]
     manager.stop()
     await running
 
 
-async def test_what_the_first_list_brought_is_frozen_out_of_garbage_collection() -> None:
-    manager, note = Manager(), Note()
-    wired(note, Feed(Store(str), 1), manager)
+async def test_the_objects_of_the_first_list_are_excluded_from_garbage_collection() -> None:
+    manager, recorder = Manager(), Recorder()
+    wired(recorder, Feed(Store(str), 1), manager)
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(2)
     assert gc.get_freeze_count() > 0
@@ -91,56 +93,56 @@ async def test_what_the_first_list_brought_is_frozen_out_of_garbage_collection()
     await running
 
 
-async def test_a_replica_that_does_not_lead_keeps_its_stores_and_does_not_act() -> None:
+async def test_a_replica_that_is_not_the_leader_fills_its_stores_and_does_not_act() -> None:
     leading = asyncio.Event()
 
     async def gate() -> None:
         await leading.wait()
 
-    manager, note = Manager(gate=gate), Note()
-    wired(note, Feed(Store(str), 1), manager)
+    manager, recorder = Manager(gate=gate), Recorder()
+    wired(recorder, Feed(Store(str), 1), manager)
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(60)
     assert manager.unsynced == []
-    assert note.started == []
+    assert recorder.started == []
     leading.set()
     await asyncio.sleep(1)
-    assert len(note.started) == 1
+    assert len(recorder.started) == 1
     manager.stop()
     await running
 
 
 async def test_a_graceful_stop_finishes_running_passes_before_the_sources_end() -> None:
-    manager, note = Manager(grace=20), Note(seconds=10)
+    manager, recorder = Manager(grace=20), Recorder(seconds=10)
     feed = Feed(Store(str), 1)
-    wired(note, feed, manager)
+    wired(recorder, feed, manager)
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(5)
     manager.stop()
     await running
-    assert len(note.finished) == 1
-    assert feed.cancelled_at >= note.finished[0]
+    assert len(recorder.finished) == 1
+    assert feed.cancelled_at >= recorder.finished[0]
 
 
 async def test_a_stop_before_the_first_sync_ends_at_once() -> None:
-    manager, note = Manager(), Note()
-    wired(note, Feed(Store(str), 1000), manager)
+    manager, recorder = Manager(), Recorder()
+    wired(recorder, Feed(Store(str), 1000), manager)
     running = asyncio.create_task(manager.run())
     await asyncio.sleep(5)
     manager.stop()
     await asyncio.wait_for(running, 1)
 
 
-async def test_a_failing_source_ends_the_process_without_grace() -> None:
-    manager, note = Manager(grace=20), Note(seconds=1000)
-    wired(note, Feed(Store(str), 1, error=RuntimeError("leadership lost")), manager)
+async def test_a_failing_source_ends_the_manager_without_grace() -> None:
+    manager, recorder = Manager(grace=20), Recorder(seconds=1000)
+    wired(recorder, Feed(Store(str), 1, error=RuntimeError("leadership lost")), manager)
     with pytest.raises(RuntimeError, match="leadership lost"):
         await manager.run()
-    assert note.started
-    assert not note.finished
+    assert recorder.started
+    assert not recorder.finished
 
 
-async def test_a_source_that_simply_ends_is_an_error_too() -> None:
+async def test_a_source_that_ends_without_an_error_ends_the_manager_too() -> None:
     class Short:
         async def run(self) -> None:
             await asyncio.sleep(1)

@@ -35,7 +35,7 @@ async def test_an_add_while_processing_gives_exactly_one_more_pass() -> None:
     assert queue.take() is None
 
 
-async def test_urgent_keys_overtake_those_of_the_first_list() -> None:
+async def test_urgent_keys_go_before_those_of_the_first_list() -> None:
     queue: Queue[str] = Queue()
     queue.add("listed-1", urgent=False)
     queue.add("listed-2", urgent=False)
@@ -63,30 +63,30 @@ async def test_a_clock_that_is_a_rounding_error_short_of_the_deadline_has_reache
     queue: Queue[str] = Queue(clock=lambda: now)
     queue.add_after("a", 0.3)
     now = math.nextafter(0.3, 0.0)
-    assert queue.take() == "a", "else the timer would be set again and again for the same moment"
+    assert queue.take() == "a", "otherwise the timer would be set again and again for the same moment"
 
 
-async def test_a_waiting_worker_is_woken_by_a_delay_that_becomes_shorter() -> None:
+async def test_a_waiting_task_is_woken_by_a_delay_that_becomes_shorter() -> None:
     queue: Queue[str] = Queue()
     queue.add_after("late", 100)
-    worker = asyncio.create_task(queue.get())
+    task = asyncio.create_task(queue.get())
     await asyncio.sleep(1)
     queue.add_after("soon", 1)
     started = asyncio.get_running_loop().time()
-    assert await worker == "soon"
+    assert await task == "soon"
     assert asyncio.get_running_loop().time() - started == pytest.approx(1)
 
 
-async def test_each_waiting_worker_gets_a_key() -> None:
+async def test_each_waiting_task_gets_a_key() -> None:
     queue: Queue[str] = Queue()
-    workers = [asyncio.create_task(queue.get()) for _ in range(3)]
+    tasks = [asyncio.create_task(queue.get()) for _ in range(3)]
     await asyncio.sleep(0)
     for key in "abc":
         queue.add(key)
-    assert sorted(await asyncio.gather(*workers)) == ["a", "b", "c"]
+    assert sorted(await asyncio.gather(*tasks)) == ["a", "b", "c"]
 
 
-async def test_a_cancelled_worker_does_not_swallow_a_key() -> None:
+async def test_a_cancelled_task_does_not_lose_a_key() -> None:
     queue: Queue[str] = Queue()
     first = asyncio.create_task(queue.get())
     second = asyncio.create_task(queue.get())
@@ -96,11 +96,11 @@ async def test_a_cancelled_worker_does_not_swallow_a_key() -> None:
     assert await asyncio.wait_for(second, 1) == "a"
 
 
-async def test_failures_back_off_exponentially_until_forgiven() -> None:
+async def test_failures_back_off_exponentially_until_reset() -> None:
     queue: Queue[str] = Queue()
     assert [queue.retry("a") for _ in range(4)] == [RETRY_BASE * factor for factor in (1, 2, 4, 8)]
     assert queue.retry("b") == RETRY_BASE
-    queue.forgive("a")
+    queue.reset_backoff("a")
     assert queue.retry("a") == RETRY_BASE
 
 
@@ -114,7 +114,7 @@ async def test_a_retry_waits_at_least_as_long_as_the_server_asked() -> None:
     assert queue.retry("a", after=7) == 7
 
 
-async def test_a_storm_of_failures_is_spread_by_the_token_bucket() -> None:
+async def test_many_failures_are_spread_by_the_token_bucket() -> None:
     queue: Queue[int] = Queue()
     delays = [queue.retry(number) for number in range(200)]
     assert delays[0] == RETRY_BASE
@@ -148,13 +148,13 @@ async def test_a_window_holds_for_delayed_keys_too() -> None:
     assert loop.time() - started == pytest.approx(1.0)
 
 
-async def test_a_closed_queue_sends_waiting_workers_home() -> None:
+async def test_closing_the_queue_ends_waiting_tasks() -> None:
     queue: Queue[str] = Queue()
-    worker = asyncio.create_task(queue.get())
+    task = asyncio.create_task(queue.get())
     await asyncio.sleep(0)
     queue.close()
     with pytest.raises(Closed):
-        await worker
+        await task
     queue.add("a")
     assert queue.depth == 0
 

@@ -1,4 +1,4 @@
-"""A client on an API server in memory, with the stores that it reads its own writes from."""
+"""A client and its stores, on an API server in memory."""
 
 import asyncio
 from typing import Any
@@ -13,12 +13,12 @@ from tests.support.fake_apiserver import FakeApiServer
 from tests.support.fake_storage import Address
 
 KEY = Key("ns", "conf")
-PLACE = Address("configmaps", "ns", "conf")
+ADDRESS = Address("configmaps", "ns", "conf")
 MANAGER = "kubeslurm-controller"
 
 
-class World:
-    """A client with stores that reflectors keep up to date."""
+class Cluster:
+    """An API server, and a client with stores that reflectors keep up to date."""
 
     def __init__(self, **connection: Any) -> None:
         self.server = FakeApiServer()

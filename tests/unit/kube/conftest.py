@@ -1,16 +1,16 @@
-"""The client that most tests of it begin with."""
+"""The client that most tests of the client start with."""
 
 import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.unit.kube.clients import World
+from tests.unit.kube.clients import Cluster
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[World]:
-    made = World()
+async def cluster() -> AsyncIterator[Cluster]:
+    made = Cluster()
     await made.follow()
     yield made
     for task in made.tasks:

@@ -1,4 +1,4 @@
-"""A reflector at work on an API server in memory."""
+"""A running reflector on an API server in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,15 +17,15 @@ from tests.support.fake_apiserver import FakeApiServer
 
 
 class Follower:
-    """A reflector at work, with what its store was told."""
+    """A running reflector, with the changes of its store."""
 
     def __init__(self, server: FakeApiServer, **options: Any) -> None:
         self.store: Store[Key, Pod] = kube_store()
         self.changes: list[tuple[str, str]] = []
-        self.store.subscribe(self._note)
+        self.store.subscribe(self._record)
         self.reflector = Reflector(POD, self.store, server.connection(), **options)
 
-    def _note(self, key: Key, old: Pod | None, new: Pod | None) -> None:
+    def _record(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         what = "added" if old is None else "deleted" if new is None else "changed"
         self.changes.append((what, key.name))
 

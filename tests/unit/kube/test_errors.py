@@ -22,16 +22,18 @@ from tests.support.fake_apiserver import encode
         (503, "ServiceUnavailable", errors.Unavailable),
     ],
 )
-def test_each_answer_has_its_own_error(code: int, reason: str, expected: type[errors.ApiError]) -> None:
+def test_each_answer_has_an_error_of_its_own(code: int, reason: str, expected: type[errors.ApiError]) -> None:
     error = error_from(code, encode({"kind": "Status", "reason": reason, "message": "because", "code": code}))
     assert type(error) is expected
     assert (error.status, error.reason, error.message) == (code, reason, "because")
     assert str(error) == f"because ({code} {reason})"
 
 
-def test_only_passing_troubles_are_retried_quietly() -> None:
-    quiet = [each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.Transient)]
-    assert {each.__name__ for each in quiet} == {
+def test_only_passing_failures_are_retried_without_an_error_in_the_log() -> None:
+    transient = [
+        each for each in vars(errors).values() if isinstance(each, type) and issubclass(each, errors.Transient)
+    ]
+    assert {each.__name__ for each in transient} == {
         "Transient",
         "Conflict",
         "Throttled",
@@ -39,10 +41,10 @@ def test_only_passing_troubles_are_retried_quietly() -> None:
         "Fenced",
         "Terminating",
     }
-    assert all(issubclass(each, Retry) for each in quiet)
+    assert all(issubclass(each, Retry) for each in transient)
 
 
-def test_an_answer_that_is_no_status_is_quoted() -> None:
+def test_an_answer_that_is_not_a_status_is_quoted() -> None:
     error = error_from(502, b"<html>bad gateway</html>")
     assert isinstance(error, errors.Unavailable)
     assert "bad gateway" in error.message
@@ -56,7 +58,7 @@ def test_the_wait_comes_from_the_header_or_from_the_body() -> None:
     assert (header.after, body.after) == (3, 4)
 
 
-def test_a_namespace_that_is_being_deleted_is_no_lack_of_rights() -> None:
+def test_a_namespace_that_is_being_deleted_is_an_error_of_its_own() -> None:
     causes = [{"reason": "NamespaceTerminating", "message": "namespace x is being terminated", "field": "x"}]
     error = error_from(403, encode({"reason": "Forbidden", "message": "no", "details": {"causes": causes}}))
     assert isinstance(error, errors.Terminating)

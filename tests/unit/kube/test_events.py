@@ -35,7 +35,7 @@ async def recording() -> AsyncIterator[Recorder]:
     await asyncio.gather(made.task, return_exceptions=True)
 
 
-async def test_an_event_tells_who_said_what_about_which_object() -> None:
+async def test_an_event_has_the_object_the_reason_and_the_reporter() -> None:
     async with recording() as recorder:
         recorder.events.warning(POD, "DrainFailed", "slurmctld refused the drain: try again", action="Drain")
         await asyncio.sleep(1)
@@ -67,7 +67,7 @@ async def test_repetitions_are_counted_in_one_event() -> None:
         assert recorder.server.count("PATCH") <= 5
 
 
-async def test_an_event_said_again_much_later_is_a_new_one() -> None:
+async def test_an_event_repeated_much_later_is_a_new_one() -> None:
     async with recording() as recorder:
         recorder.events.normal(POD, "Created", "created pod")
         await asyncio.sleep(SERIES_SECONDS + 60)
@@ -76,7 +76,7 @@ async def test_an_event_said_again_much_later_is_a_new_one() -> None:
         assert len(recorder.stored()) == 2
 
 
-async def test_a_chatty_object_is_cut_short() -> None:
+async def test_the_events_of_one_object_are_limited() -> None:
     async with recording() as recorder:
         for number in range(500):
             recorder.events.normal(POD, "Noise", f"message {number}")
@@ -84,7 +84,7 @@ async def test_a_chatty_object_is_cut_short() -> None:
         assert len(recorder.stored()) == PER_OBJECT_BURST
 
 
-async def test_a_server_that_refuses_events_hurts_nobody() -> None:
+async def test_a_refused_event_does_not_hold_up_the_next() -> None:
     async with recording() as recorder:
         recorder.server.fail(403)
         recorder.events.normal(POD, "Lost", "this one is lost")
@@ -93,7 +93,7 @@ async def test_a_server_that_refuses_events_hurts_nobody() -> None:
         assert [event["reason"] for event in recorder.stored()] == ["Kept"]
 
 
-async def test_events_of_cluster_scoped_objects_live_in_default() -> None:
+async def test_events_of_cluster_scoped_objects_are_in_the_default_namespace() -> None:
     async with recording() as recorder:
         recorder.events.normal(Node(metadata=ObjectMeta(name="n1", uid="u2")), "Drained", "drained")
         await asyncio.sleep(1)
@@ -102,7 +102,7 @@ async def test_events_of_cluster_scoped_objects_live_in_default() -> None:
         assert "namespace" not in event["regarding"]
 
 
-async def test_a_long_note_is_cut_to_what_the_server_takes() -> None:
+async def test_a_long_note_is_cut_to_the_limit_of_the_server() -> None:
     async with recording() as recorder:
         recorder.events.normal(POD, "Long", "x" * 5000)
         await asyncio.sleep(1)

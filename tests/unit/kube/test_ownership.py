@@ -13,7 +13,7 @@ def live(*entries: dict[str, Any]) -> dict[str, Any]:
     return {"apiVersion": "apps/v1", "metadata": {"resourceVersion": "7", "managedFields": list(entries)}}
 
 
-def test_fields_of_all_predecessors_are_united_with_ours() -> None:
+def test_fields_of_all_former_managers_are_merged_with_ours() -> None:
     other = entry("kube-controller-manager", {"f:status": {}}, subresource="status")
     patch = migration(
         live(
@@ -36,7 +36,7 @@ def test_fields_of_all_predecessors_are_united_with_ours() -> None:
     assert guard == {"op": "replace", "path": "/metadata/resourceVersion", "value": "7"}
 
 
-def test_status_and_spec_are_taken_over_separately() -> None:
+def test_status_and_spec_are_migrated_separately() -> None:
     obj = live(
         entry("manager", {"f:spec": {}}), entry("manager", {"f:status": {"f:replicas": {}}}, subresource="status")
     )
@@ -47,11 +47,11 @@ def test_status_and_spec_are_taken_over_separately() -> None:
     assert merged["fieldsV1"] == {"f:status": {"f:replicas": {}}}
 
 
-def test_nothing_is_patched_when_no_predecessor_owns_anything() -> None:
+def test_nothing_is_patched_when_no_former_manager_owns_anything() -> None:
     assert migration(live(entry("kubectl", {"f:spec": {}})), ("manager",), OURS) == []
     assert migration(live(entry("manager", {"f:spec": {}}, "Apply")), ("manager",), OURS) == []
 
 
-def test_fields_recorded_in_another_api_version_stay_where_they_are() -> None:
+def test_fields_of_another_api_version_are_not_migrated() -> None:
     obj = live(entry("manager", {"f:spec": {}}) | {"apiVersion": "apps/v1beta1"})
     assert migration(obj, ("manager",), OURS) == []

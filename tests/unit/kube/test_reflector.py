@@ -1,4 +1,4 @@
-"""What a reflector tells its store while all goes well, whatever the objects look like."""
+"""What a reflector writes into its store while nothing fails, whatever the objects look like."""
 
 import asyncio
 
@@ -87,7 +87,7 @@ async def test_an_undecodable_object_is_skipped_and_counted() -> None:
     assert len(server.requests) == 1
 
 
-async def test_an_object_that_has_become_undecodable_stays_as_it_was_known() -> None:
+async def test_an_object_that_becomes_undecodable_stays_in_its_last_known_state() -> None:
     server = FakeApiServer()
     await server.put(pod("a"))
     async with following(server) as follower:
@@ -110,7 +110,7 @@ async def test_unusual_line_separators_in_annotations_do_not_split_a_line() -> N
     assert len(server.requests) == 1
 
 
-async def test_an_event_written_in_another_order_is_understood() -> None:
+async def test_the_fields_of_an_event_may_come_in_any_order() -> None:
     server = FakeApiServer()
     async with following(server) as follower:
         await follower.store.wait_synced()
@@ -152,20 +152,20 @@ async def test_selectors_are_sent_with_lists_and_watches() -> None:
 
 
 @pytest.mark.parametrize("watch_list", [True, False])
-async def test_what_is_not_worth_memory_is_passed_over(watch_list: bool) -> None:
+async def test_objects_outside_the_cache_filter_are_not_kept(watch_list: bool) -> None:
     server = FakeApiServer()
     server.watch_list = watch_list
     await server.put(pod("ours", labels={"app": "slurmd"}))
-    await server.put(pod("foreign"))
+    await server.put(pod("other"))
     async with following(server, keep=_is_slurmd) as follower:
         await follower.store.wait_synced()
-        await server.put(pod("foreign", labels={"x": "y"}))
-        await server.remove("foreign")
+        await server.put(pod("other", labels={"x": "y"}))
+        await server.remove("other")
         await server.put(pod("another"))
         await server.put(pod("late", labels={"app": "slurmd"}))
         await asyncio.sleep(1)
         assert follower.changes == [("added", "ours"), ("added", "late")]
-        # The watch goes on behind the last event, whoever it was about.
+        # The watch goes on after the last event, also after one that was not kept.
         await server.put(pod("third"))
         await asyncio.sleep(1)
         await server.cut()
@@ -173,7 +173,7 @@ async def test_what_is_not_worth_memory_is_passed_over(watch_list: bool) -> None
         assert server.requests[-1].url.params["resourceVersion"] == str(server.version)
 
 
-async def test_an_object_that_is_held_stays_so_when_its_labels_go() -> None:
+async def test_an_object_in_the_store_stays_there_when_its_labels_change() -> None:
     server = FakeApiServer()
     await server.put(pod("a", labels={"app": "slurmd"}))
     async with following(server, keep=_is_slurmd) as follower:
@@ -196,7 +196,7 @@ async def test_our_own_write_is_not_rolled_back_by_a_slow_watch() -> None:
         server.frozen = True
         await server.put(pod("a", labels={"step": "1"}))
         newest = await server.put(pod("a", labels={"step": "2"}))
-        follower.store.observe(msgspec.convert(newest, Pod))
+        follower.store.observe_write(msgspec.convert(newest, Pod))
         server.frozen = False
         await server.bookmark()
         await asyncio.sleep(0.1)

@@ -1,4 +1,4 @@
-"""Admission through its own door: AdmissionReviews over HTTP."""
+"""The admission server: AdmissionReviews over HTTP."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ PATH = "/validate-slinky-slurm-net-v1beta1-controller"
 
 
 class Cluster:
-    """A cluster that holds the given ConfigMaps in the namespace slurm, or does not answer."""
+    """A cluster with the given ConfigMaps in the namespace slurm, or one that does not answer."""
 
     def __init__(self, *, reachable: bool = True, **files: list[str]) -> None:
         self.reachable = reachable
@@ -63,7 +63,7 @@ async def post(cluster: Cluster, body: Any, path: str = PATH) -> httpx2.Response
 
 
 @pytest.mark.parametrize("version", ["v1", "v1beta1"])
-async def test_the_answer_comes_in_the_version_of_the_question(version: str) -> None:
+async def test_the_answer_has_the_api_version_of_the_request(version: str) -> None:
     answer = (await post(Cluster(), review(controller(), version=version))).json()
     assert answer == {
         "apiVersion": f"admission.k8s.io/{version}",
@@ -80,14 +80,14 @@ async def test_a_refusal_carries_the_reason_and_the_remedy() -> None:
     assert "create it first" in response["status"]["message"]
 
 
-async def test_remarks_come_as_warnings() -> None:
+async def test_an_accepted_object_can_come_with_warnings() -> None:
     new = controller(configFileRefs=[{"name": "files"}])
     response = (await post(Cluster(files=["notes.txt"]), review(new))).json()["response"]
     assert response["allowed"] is True
     assert "notes.txt" in response["warnings"][0]
 
 
-async def test_an_update_is_judged_against_the_old_object() -> None:
+async def test_an_update_is_compared_with_the_old_object() -> None:
     body = review(controller(clusterName="b"), controller(clusterName="a"), operation="UPDATE")
     assert (await post(Cluster(), body)).json()["response"]["allowed"] is False
 
@@ -97,7 +97,7 @@ async def test_a_deletion_is_always_allowed() -> None:
     assert (await post(Cluster(), body)).json()["response"]["allowed"] is True
 
 
-async def test_a_cluster_that_does_not_answer_leaves_rules_unchecked_and_blocks_nothing() -> None:
+async def test_when_the_cluster_does_not_answer_the_object_is_allowed_with_a_warning() -> None:
     new = controller(configFileRefs=[{"name": "files"}])
     response = (await post(Cluster(reachable=False), review(new))).json()["response"]
     assert response["allowed"] is True
@@ -107,17 +107,17 @@ async def test_a_cluster_that_does_not_answer_leaves_rules_unchecked_and_blocks_
 @pytest.mark.parametrize(
     "body", [b"", b"{}", b"[1]", msgspec.json.encode({"apiVersion": "v1", "kind": "Pod", "request": {"uid": "x"}})]
 )
-async def test_anything_else_is_turned_away(body: bytes) -> None:
+async def test_a_body_that_is_no_admission_review_is_refused(body: bytes) -> None:
     assert (await post(Cluster(), body)).status_code == 400
 
 
-async def test_every_kind_has_its_path() -> None:
+async def test_every_kind_has_a_path_of_its_own() -> None:
     assert {path_of(kind) for kind in SLURM_KINDS} == {
         f"/validate-slinky-slurm-net-v1beta1-{kind}"
         for kind in ("accounting", "controller", "loginset", "nodeset", "restapi", "token")
     }
 
 
-async def test_bindings_pass_unchanged() -> None:
+async def test_bindings_are_always_allowed() -> None:
     answer = await post(Cluster(), review({"kind": "Binding"}), BINDING_PATH)
     assert answer.json()["response"] == {"uid": "u-1", "allowed": True}

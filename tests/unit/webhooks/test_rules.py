@@ -1,4 +1,4 @@
-"""What admission refuses, what it only remarks upon, and what it lets pass."""
+"""What admission refuses, what it warns about, and what it allows."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.api.kinds import CONTROLLER, LOGINSET, NODESET, PERSISTENT_VOLUME_CLAIM, RESTAPI, Kind
 from kubeslurm.api.views import ConfigMap, PersistentVolumeClaim
-from kubeslurm.webhooks.rules import Facts, judge
+from kubeslurm.webhooks.rules import Facts, validate
 
 KEY = {"name": "slurm-auth", "key": "slurm.key"}
 
@@ -56,14 +56,19 @@ REFUSED = {
         Facts(),
         "cannot be renamed to slurm_slurm",
     ),
-    "a missing file map": (controller(**REFERS), None, Facts({"extra": None}), "create it first"),
-    "a file map that brings slurm.conf": (
+    "a missing ConfigMap": (controller(**REFERS), None, Facts({"extra": None}), "create it first"),
+    "a ConfigMap with slurm.conf": (
         controller(**REFERS),
         None,
         Facts({"extra": configmap("slurm.conf")}),
         "use spec.extraConf",
     ),
-    "backups on a volume for one": (controller(**SHARED), None, Facts(claim=claim("ReadWriteOnce")), "ReadWriteMany"),
+    "backups on a volume for a single node": (
+        controller(**SHARED),
+        None,
+        Facts(claim=claim("ReadWriteOnce")),
+        "ReadWriteMany",
+    ),
 }
 
 ALLOWED = {
@@ -73,8 +78,8 @@ ALLOWED = {
         controller("a" * 30, "b" * 30),
         Facts(),
     ),
-    "a name written out": (controller(clusterName="slurm_slurm"), controller(), Facts()),
-    "a file map with known files": (
+    "the default name set explicitly": (controller(clusterName="slurm_slurm"), controller(), Facts()),
+    "a ConfigMap with known files": (
         controller(**REFERS),
         None,
         Facts({"extra": configmap("gres.conf", "topology.yaml")}),
@@ -83,9 +88,9 @@ ALLOWED = {
     "backups on a volume that does not exist yet": (controller(**SHARED), None, Facts()),
 }
 
-REMARKED = {
+WARNED = {
     "an unknown file": (controller(**REFERS), None, Facts({"extra": configmap("notes.txt")}), "notes.txt"),
-    "a file map that vanished later": (
+    "a ConfigMap that was deleted later": (
         controller(**REFERS, extraConf="x"),
         controller(**REFERS),
         Facts({"extra": None}),
@@ -111,7 +116,7 @@ REMARKED = {
         Facts(),
         "LoadBalancer",
     ),
-    "two sets of one Slurm name": (
+    "two NodeSets with the same name in Slurm": (
         make(NODESET, {"controllerRef": {"name": "slurm"}, "template": {"spec": {"hostname": "gpu-"}}}, name="a"),
         None,
         Facts(
@@ -126,42 +131,42 @@ REMARKED = {
         ),
         "the NodeSet b of the same cluster",
     ),
-    "what could not be looked up": (controller(**REFERS), None, Facts(unchecked=("not checked",)), "not checked"),
+    "an object that could not be read": (controller(**REFERS), None, Facts(unchecked=("not checked",)), "not checked"),
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_it_refuses_and_says_what_to_do(case: str) -> None:
-    new, old, facts, said = REFUSED[case]
-    verdict = judge(new, old, facts)
-    assert len(verdict.errors) == 1
-    assert said in verdict.errors[0]
+def test_a_violation_is_refused_with_a_remedy(case: str) -> None:
+    new, old, facts, message = REFUSED[case]
+    decision = validate(new, old, facts)
+    assert len(decision.errors) == 1
+    assert message in decision.errors[0]
 
 
 @pytest.mark.parametrize("case", ALLOWED)
-def test_it_lets_pass_without_a_word(case: str) -> None:
+def test_a_valid_object_is_allowed_without_warnings(case: str) -> None:
     new, old, facts = ALLOWED[case]
-    verdict = judge(new, old, facts)
-    assert (verdict.errors, verdict.warnings) == ((), ())
+    decision = validate(new, old, facts)
+    assert (decision.errors, decision.warnings) == ((), ())
 
 
-@pytest.mark.parametrize("case", REMARKED)
-def test_it_lets_pass_with_a_remark(case: str) -> None:
-    new, old, facts, said = REMARKED[case]
-    verdict = judge(new, old, facts)
-    assert verdict.errors == ()
-    assert len(verdict.warnings) == 1
-    assert said in verdict.warnings[0]
+@pytest.mark.parametrize("case", WARNED)
+def test_a_doubtful_object_is_allowed_with_a_warning(case: str) -> None:
+    new, old, facts, message = WARNED[case]
+    decision = validate(new, old, facts)
+    assert decision.errors == ()
+    assert len(decision.warnings) == 1
+    assert message in decision.warnings[0]
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_object_that_is_going_away_may_always_be_written(case: str) -> None:
+def test_an_object_that_is_being_deleted_may_always_be_written(case: str) -> None:
     new, old, facts, _ = REFUSED[case]
-    gone = msgspec.structs.replace(new.metadata, deletionTimestamp=datetime(2026, 11, 15, tzinfo=UTC))
-    assert judge(msgspec.structs.replace(new, metadata=gone), old, facts).errors == ()
+    deleted = msgspec.structs.replace(new.metadata, deletionTimestamp=datetime(2026, 11, 15, tzinfo=UTC))
+    assert validate(msgspec.structs.replace(new, metadata=deleted), old, facts).errors == ()
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_an_object_whose_spec_stays_may_always_be_written(case: str) -> None:
+def test_an_object_whose_spec_does_not_change_may_always_be_written(case: str) -> None:
     new, _, facts, _ = REFUSED[case]
-    assert judge(new, new, facts).errors == ()
+    assert validate(new, new, facts).errors == ()

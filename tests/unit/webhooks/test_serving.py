@@ -1,4 +1,4 @@
-"""Certificates on their way into a live TLS context, and into the trust of the API server."""
+"""The serving certificate: loaded into the TLS context, rotated in its Secret, trusted by the API server."""
 
 import base64
 import copy
@@ -13,21 +13,21 @@ from kubeslurm.api.kinds import SECRET, VALIDATING_WEBHOOKS, Kind
 from kubeslurm.api.meta import Tree
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import AlreadyExists, Conflict
-from kubeslurm.webhooks.certificates import LIFE, Bundle, make, service_names
-from kubeslurm.webhooks.keeper import Keeper, Place, trust_changes
-from kubeslurm.webhooks.serving import Files, Serving
+from kubeslurm.webhooks.certificates import LIFETIME, Bundle, issue, service_names
+from kubeslurm.webhooks.rotation import CertificateRotation, RotationSettings, ca_bundle_patch
+from kubeslurm.webhooks.serving import CertificateFiles, ServingCertificate
 
 NOW = dt.datetime(2026, 11, 15, tzinfo=dt.UTC)
 NAMES = service_names("slurm-operator-webhook", "slinky")
-PLACE = Place(Key("slinky", "certificates"), NAMES, "slurm-operator-webhook")
+SETTINGS = RotationSettings(Key("slinky", "certificates"), NAMES, "slurm-operator-webhook")
 
 
 class Cluster:
-    """The two objects that certificates live in, with the conflicts that a real server would report."""
+    """The Secret and the webhook configuration, with the conflicts that a real server would report."""
 
     def __init__(self, *, secret: Tree | None = None, webhooks: int = 2) -> None:
         self.secret = secret
-        self.rival: Tree | None = None
+        self.created_by_other: Tree | None = None
         entries = [{"name": f"w{at}", "clientConfig": {"service": {"name": "x"}}} for at in range(webhooks)]
         self.configuration: Tree = {"webhooks": entries}
         self.writes: list[str] = []
@@ -39,8 +39,8 @@ class Cluster:
 
     async def create(self, tree: Tree) -> None:
         self.writes.append("create")
-        if self.rival:
-            self.secret = self.rival
+        if self.created_by_other:
+            self.secret = self.created_by_other
             raise AlreadyExists(409, "AlreadyExists", "already there")
         self.secret = {**tree, "metadata": {**tree["metadata"], "resourceVersion": "1"}}
 
@@ -67,56 +67,56 @@ def held(cluster: Cluster) -> Bundle:
     return Bundle(data["ca.crt"], data["tls.crt"], data["tls.key"])
 
 
-def keeper(cluster: Cluster, now: dt.datetime = NOW) -> Keeper:
-    return Keeper(cluster, PLACE, Serving(), lambda: now)
+def rotation(cluster: Cluster, now: dt.datetime = NOW) -> CertificateRotation:
+    return CertificateRotation(cluster, SETTINGS, ServingCertificate(), lambda: now)
 
 
-async def test_the_first_replica_makes_the_certificate_and_has_it_trusted() -> None:
+async def test_the_first_replica_issues_the_certificate_and_writes_the_ca_bundle() -> None:
     cluster = Cluster()
-    await keeper(cluster).refresh()
+    await rotation(cluster).refresh()
     assert cluster.trusted() == {held(cluster).ca}
     assert cluster.writes == ["create", "patch ValidatingWebhookConfiguration"]
 
 
-async def test_a_second_look_writes_nothing() -> None:
+async def test_a_second_refresh_writes_nothing() -> None:
     cluster = Cluster()
-    first = keeper(cluster)
+    first = rotation(cluster)
     await first.refresh()
     cluster.writes.clear()
     await first.refresh()
-    await keeper(cluster).refresh()
+    await rotation(cluster).refresh()
     assert cluster.writes == []
 
 
-async def test_the_empty_secret_that_a_chart_brings_is_filled() -> None:
+async def test_an_empty_secret_of_the_chart_is_filled() -> None:
     cluster = Cluster(secret={"metadata": {"resourceVersion": "7"}})
-    await keeper(cluster).refresh()
+    await rotation(cluster).refresh()
     assert cluster.trusted() == {held(cluster).ca}
 
 
-async def test_a_slower_replica_takes_what_the_faster_one_made() -> None:
-    winner = Cluster()
-    await keeper(winner).refresh()
-    loser = Cluster()
-    loser.rival = winner.secret
-    await keeper(loser).refresh()
-    assert loser.trusted() == {held(winner).ca}
+async def test_a_slower_replica_uses_the_certificate_of_the_faster_one() -> None:
+    faster = Cluster()
+    await rotation(faster).refresh()
+    slower = Cluster()
+    slower.created_by_other = faster.secret
+    await rotation(slower).refresh()
+    assert slower.trusted() == {held(faster).ca}
 
 
-async def test_renewal_keeps_trust_in_the_old_certificate() -> None:
+async def test_after_a_renewal_the_old_certificate_is_still_trusted() -> None:
     cluster = Cluster()
-    await keeper(cluster).refresh()
+    await rotation(cluster).refresh()
     before = held(cluster)
-    await keeper(cluster, NOW + LIFE * 0.7).refresh()
+    await rotation(cluster, NOW + LIFETIME * 0.7).refresh()
     after = held(cluster)
     assert after.cert != before.cert
     assert before.ca in after.ca
     assert cluster.trusted() == {after.ca}
 
 
-async def test_a_deleted_secret_is_made_again_and_what_other_replicas_serve_stays_trusted() -> None:
+async def test_a_deleted_secret_is_created_again_and_the_certificates_of_other_replicas_stay_trusted() -> None:
     cluster = Cluster()
-    one = keeper(cluster)
+    one = rotation(cluster)
     await one.refresh()
     before, cluster.secret = held(cluster), None
     await one.refresh()
@@ -126,21 +126,21 @@ async def test_a_deleted_secret_is_made_again_and_what_other_replicas_serve_stay
     assert cluster.trusted() == {after.ca}
 
 
-async def test_trust_that_was_taken_away_is_restored() -> None:
+async def test_a_removed_ca_bundle_is_restored() -> None:
     cluster = Cluster()
-    one = keeper(cluster)
+    one = rotation(cluster)
     await one.refresh()
     del cluster.configuration["webhooks"][1]["clientConfig"]["caBundle"]
     await one.refresh()
     assert cluster.trusted() == {held(cluster).ca}
 
 
-def test_only_webhooks_that_lack_trust_are_changed() -> None:
+def test_only_webhooks_with_another_ca_bundle_are_patched() -> None:
     webhooks = [
         {"name": "a", "clientConfig": {"caBundle": base64.b64encode(b"ca").decode()}},
         {"name": "b", "clientConfig": {}},
     ]
-    assert [change["path"] for change in trust_changes(webhooks, b"ca")] == [
+    assert [change["path"] for change in ca_bundle_patch(webhooks, b"ca")] == [
         "/webhooks/1/name",
         "/webhooks/1/clientConfig/caBundle",
     ]
@@ -151,8 +151,8 @@ def write(directory: Path, bundle: Bundle) -> None:
     (directory / "tls.key").write_bytes(bundle.key)
 
 
-def served(serving: Serving) -> bytes:
-    """The certificate a client gets in a handshake, over memory."""
+def served(serving: ServingCertificate) -> bytes:
+    """The certificate that a client gets in a handshake."""
     client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     client.check_hostname = False
     client.verify_mode = ssl.CERT_NONE
@@ -169,20 +169,20 @@ def served(serving: Serving) -> bytes:
     return ssl.DER_cert_to_PEM_cert(raw).encode()
 
 
-def test_a_renewed_file_is_served_to_the_next_client(tmp_path: Path) -> None:
-    serving = Serving()
-    files = Files(tmp_path, serving)
-    first, second = make(NAMES, NOW), make(NAMES, NOW)
+def test_a_renewed_certificate_is_served_to_the_next_client(tmp_path: Path) -> None:
+    serving = ServingCertificate()
+    files = CertificateFiles(tmp_path, serving)
+    first, second = issue(NAMES, NOW), issue(NAMES, NOW)
     for bundle in (first, second):
         write(tmp_path, bundle)
         files.refresh()
         assert served(serving) == bundle.cert
 
 
-def test_a_half_replaced_pair_leaves_the_old_certificate_in_use(tmp_path: Path) -> None:
-    serving = Serving()
-    files = Files(tmp_path, serving)
-    first, second = make(NAMES, NOW), make(NAMES, NOW)
+def test_while_only_one_of_the_files_is_replaced_the_old_certificate_is_served(tmp_path: Path) -> None:
+    serving = ServingCertificate()
+    files = CertificateFiles(tmp_path, serving)
+    first, second = issue(NAMES, NOW), issue(NAMES, NOW)
     write(tmp_path, first)
     files.refresh()
     (tmp_path / "tls.crt").write_bytes(second.cert)
@@ -190,15 +190,15 @@ def test_a_half_replaced_pair_leaves_the_old_certificate_in_use(tmp_path: Path) 
     assert served(serving) == first.cert
 
 
-async def test_missing_files_are_waited_for(tmp_path: Path) -> None:
-    serving = Serving()
-    files = Files(tmp_path, serving)
+async def test_files_may_appear_later(tmp_path: Path) -> None:
+    serving = ServingCertificate()
+    files = CertificateFiles(tmp_path, serving)
     files.refresh()
-    write(tmp_path, make(NAMES, NOW))
+    write(tmp_path, issue(NAMES, NOW))
     files.refresh()
     await serving.wait_loaded()
 
 
-def test_a_certificate_with_a_foreign_key_is_refused() -> None:
+def test_a_certificate_with_the_wrong_key_is_refused() -> None:
     with pytest.raises(ssl.SSLError):
-        Serving().take(make(NAMES, NOW).cert, make(NAMES, NOW).key)
+        ServingCertificate().load(issue(NAMES, NOW).cert, issue(NAMES, NOW).key)

@@ -1,1 +1,1 @@
-"""How requests and watches reach the API server."""
+"""Requests and watches on their way to the API server."""

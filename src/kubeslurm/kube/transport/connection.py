@@ -1,4 +1,4 @@
-"""One authenticated connection pool to an API server: requests with deadlines, bounded and fenced writes, streams."""
+"""Requests to an API server: with deadlines, writes bounded and fenced, and watch streams."""
 
 import asyncio
 import os
@@ -16,8 +16,8 @@ from kubeslurm.engine.limit import Backoff
 from kubeslurm.kube import metrics
 from kubeslurm.kube.errors import ApiError, Terminating, Throttled, Unavailable, error_from
 from kubeslurm.kube.fence import Fence
+from kubeslurm.kube.transport.http import HttpTransport, Request, Response, Transport, TransportError
 from kubeslurm.kube.transport.terminating import TerminatingNamespaces
-from kubeslurm.kube.transport.wire import Answer, Line, Request, Wire, WireError
 
 __all__ = ["APPLY", "PATCH_TYPES", "ConfigurationError", "Connection", "Request", "connect"]
 
@@ -33,11 +33,11 @@ PATCH_TYPES = {
 
 
 class ConfigurationError(Exception):
-    """No cluster to talk to; the message says what to do."""
+    """There is no cluster to connect to; the message says what to do."""
 
 
-def connect(kubeconfig: Path | None = None, context: str | None = None) -> Wire:
-    """A line to the cluster of the kubeconfig; without one, of the pod's service account or of $KUBECONFIG."""
+def connect(kubeconfig: Path | None = None, context: str | None = None) -> HttpTransport:
+    """A transport to the cluster of the kubeconfig; without one, of the pod's service account or of $KUBECONFIG."""
     try:
         config = KubeConfig.from_file(kubeconfig) if kubeconfig else KubeConfig.from_env()
         chosen = config.get(context)
@@ -53,21 +53,23 @@ def connect(kubeconfig: Path | None = None, context: str | None = None) -> Wire:
             if context
             else "no cluster is configured; set KUBECONFIG or choose a current-context"
         )
-    return Wire(params["base_url"], tls=params["verify"], auth=params["auth"])
+    return HttpTransport(params["base_url"], tls=params["verify"], auth=params["auth"])
 
 
 class Connection:
-    """The requests that everything else is made of."""
+    """Sends requests with deadlines; writes are limited in number and only sent as leader."""
 
-    def __init__(self, line: Line, *, fence: Fence | None = None, writes: int = 16, timeout: float = 10.0) -> None:
-        self._line = line
+    def __init__(
+        self, transport: Transport, *, fence: Fence | None = None, writes: int = 16, timeout: float = 10.0
+    ) -> None:
+        self._transport = transport
         self._fence = fence
         self._slots = asyncio.Semaphore(writes)
         self._timeout = timeout
         self._terminating = TerminatingNamespaces(time.monotonic)
 
     async def read(self, request: Request, *, timeout: float | None = None) -> bytes:
-        """An idempotent request, tried again when the server is busy or does not answer."""
+        """An idempotent request, tried again when the server is busy or does not respond."""
         backoff = Backoff(0.2, LONGEST_PAUSE, jitter=0.3)
         for _ in range(READ_ATTEMPTS - 1):
             try:
@@ -79,7 +81,7 @@ class Connection:
         return await self._send(request, timeout or self._timeout)
 
     async def write(self, request: Request) -> bytes:
-        """A write, sent once and only as leader: whether to repeat it is for the caller's next pass to decide."""
+        """A write, sent once and only as leader: the caller's next pass decides whether to repeat it."""
         self._terminating.check(request)
         async with self._slots:
             timeout = self._timeout if self._fence is None else self._fence.admit(self._timeout)
@@ -95,40 +97,40 @@ class Connection:
 
     @asynccontextmanager
     async def stream(self, request: Request, *, silence: float) -> AsyncIterator[AsyncIterator[bytes]]:
-        """The bytes of a watch as they come; more than `silence` seconds without any counts as a dead connection."""
+        """The bytes of a watch as they arrive; more than `silence` seconds without any count as a broken connection."""
         try:
-            async with self._line.ask(request, timeout=self._timeout, silence=silence) as answer:
-                metrics.REQUESTS.labels(request.verb, request.kind, str(answer.status)).inc()
-                if answer.status != 200:
-                    raise _refusal(answer, await answer.read())
-                yield answer.blocks()
-        except WireError as error:
+            async with self._transport.send(request, timeout=self._timeout, silence=silence) as response:
+                metrics.REQUESTS.labels(request.verb, request.kind, str(response.status)).inc()
+                if response.status != 200:
+                    raise _error(response, await response.read())
+                yield response.chunks()
+        except TransportError as error:
             raise _unreachable(error) from error
 
     async def close(self) -> None:
-        await self._line.close()
+        await self._transport.close()
 
     async def _send(self, request: Request, timeout: float) -> bytes:
         code = "none"
         try:
             with metrics.REQUEST_SECONDS.labels(request.verb).time():
-                async with asyncio.timeout(timeout), self._line.ask(request, timeout=timeout) as answer:
-                    body = await answer.read()
-            code = str(answer.status)
+                async with asyncio.timeout(timeout), self._transport.send(request, timeout=timeout) as response:
+                    body = await response.read()
+            code = str(response.status)
         except TimeoutError:
-            message = f"no answer to {request.method} {request.path} within {timeout:.0f} s"
+            message = f"no response to {request.method} {request.path} within {timeout:.0f} s"
             raise Unavailable(0, "Timeout", message) from None
-        except WireError as error:
+        except TransportError as error:
             raise _unreachable(error) from error
         finally:
             metrics.REQUESTS.labels(request.verb, request.kind, code).inc()
-        if answer.status >= 300:
-            raise _refusal(answer, body)
+        if response.status >= 300:
+            raise _error(response, body)
         return body
 
 
-def _refusal(answer: Answer, body: bytes) -> ApiError:
-    return error_from(answer.status, body, retry_after=answer.headers.get("Retry-After", ""))
+def _error(response: Response, body: bytes) -> ApiError:
+    return error_from(response.status, body, retry_after=response.headers.get("Retry-After", ""))
 
 
 def _unreachable(error: Exception) -> Unavailable:

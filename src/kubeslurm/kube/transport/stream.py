@@ -1,4 +1,4 @@
-"""From the bytes of a watch to its events: lines, envelopes, objects."""
+"""Decodes the bytes of a watch into events: lines, envelopes, objects."""
 
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import NamedTuple
@@ -21,7 +21,7 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Outline(msgspec.Struct, frozen=True):
-    """As much of an object as a bookmark has, and as is needed to skip one that cannot be decoded."""
+    """The part of an object that a bookmark has, and that is needed to skip an object that cannot be decoded."""
 
     class Meta(msgspec.Struct, frozen=True):
         name: str = ""
@@ -52,7 +52,7 @@ _OBJECT = b',"object":'
 _HEADS = {f'{{"type":"{name}"'.encode(): name for name in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR")}
 
 
-async def batches(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
+async def line_batches(chunks: AsyncIterable[bytes]) -> AsyncIterator[list[bytes]]:
     """The complete lines of each chunk; split on the newline byte only, since Go leaves U+0085 and such unescaped."""
     pending: list[bytes] = []
     async for chunk in chunks:

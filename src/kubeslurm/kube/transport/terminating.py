@@ -1,10 +1,10 @@
-"""Namespaces that are being deleted: the API server refuses every new object there, so it is not asked each time."""
+"""Namespaces that are being deleted: the API server refuses every new object there, so few requests are sent."""
 
 from collections.abc import Callable
 
 from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.kube.errors import TERMINATING_PAUSE, Terminating
-from kubeslurm.kube.transport.wire import Request
+from kubeslurm.kube.transport.http import Request
 
 
 class TerminatingNamespaces:

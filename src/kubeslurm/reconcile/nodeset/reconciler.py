@@ -40,7 +40,7 @@ class NodeSetReconciler:
         if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
             return await self.release(nodeset)  # the user keeps the pods
         if pause := self.interval.remaining(key):
-            return Requeue(after=pause, forgives=False)
+            return Requeue(after=pause, resets_backoff=False)
         with self.interval.measured(key):
             view = self.observer.view(nodeset)
         controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))

@@ -11,7 +11,7 @@ import msgspec
 import yarl
 from aiohttp.client_proto import ResponseHandler
 
-from kubeslurm.engine.http import unrepeated
+from kubeslurm.engine.http import no_resend
 
 CONNECT = 1.0
 KEEP = 5.0  # seconds that an idle connection is kept; slurmrestd closes it later than that
@@ -126,7 +126,7 @@ class Session:
                 headers=headers,
                 data=body or None,
                 allow_redirects=False,
-                middlewares=(unrepeated,) if changes else (),
+                middlewares=(no_resend,) if changes else (),
             ) as found:
                 if 300 <= found.status < 400 and found.status != 304:
                     raise ConnectionLostError(f"answered {found.status}, which is not an answer of slurmrestd")

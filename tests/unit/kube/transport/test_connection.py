@@ -22,7 +22,7 @@ def kubeconfig(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_cluster_is_that_of_the_chosen_context(kubeconfig: Path) -> None:
+def test_the_context_chooses_the_cluster(kubeconfig: Path) -> None:
     assert connect(kubeconfig).base_url == "https://127.0.0.1:6443"
     assert connect(kubeconfig, "here").base_url == "https://127.0.0.1:6443"
 
@@ -43,14 +43,14 @@ def test_a_missing_file_of_the_environment_is_named_too(tmp_path: Path, monkeypa
         connect()
 
 
-def test_a_broken_file_is_no_traceback(tmp_path: Path) -> None:
+def test_a_broken_file_is_an_error_with_its_name(tmp_path: Path) -> None:
     path = tmp_path / "broken"
     path.write_text("clusters: [")
     with pytest.raises(ConfigurationError, match="broken"):
         connect(path)
 
 
-def test_a_user_that_cannot_be_served_is_named_with_a_remedy(tmp_path: Path) -> None:
+def test_a_user_with_an_unsupported_credential_is_an_error_with_a_remedy(tmp_path: Path) -> None:
     path = tmp_path / "config"
     users = [{"name": "u", "user": {"auth-provider": {"name": "gcp"}}}]
     path.write_text(yaml.safe_dump(CONFIG | {"users": users}))

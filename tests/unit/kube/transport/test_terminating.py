@@ -3,8 +3,8 @@
 import pytest
 
 from kubeslurm.kube.errors import TERMINATING_PAUSE, Terminating
+from kubeslurm.kube.transport.http import Request
 from kubeslurm.kube.transport.terminating import TerminatingNamespaces
-from kubeslurm.kube.transport.wire import Request
 from tests.support.clock import HandClock
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.kube.transport.connection import Connection
 from kubeslurm.operator.http.access import MetricsAccess
-from tests.support.fake_line import FakeLine
+from tests.support.fake_transport import FakeTransport
 
 
 def server(request: httpx2.Request) -> httpx2.Response:
@@ -40,8 +40,8 @@ def failing(_request: httpx2.Request) -> httpx2.Response:
     ],
 )
 async def test_only_those_who_may_get_metrics_are_let_in(authorization: str, status: int) -> None:
-    assert await MetricsAccess(Connection(FakeLine(server)))(authorization) == status
+    assert await MetricsAccess(Connection(FakeTransport(server)))(authorization) == status
 
 
 async def test_nobody_is_let_in_while_the_api_server_cannot_be_asked() -> None:
-    assert await MetricsAccess(Connection(FakeLine(failing)))("Bearer reader") == 503
+    assert await MetricsAccess(Connection(FakeTransport(failing)))("Bearer reader") == 503

@@ -54,7 +54,7 @@ async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> Non
     await world.pass_accounting()
     assert "StoragePass=new\n" in conf(world)
     assert world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH] != before
-    assert "slurmdbd.conf changed" in (await world.said())["Restarting"]
+    assert "slurmdbd.conf changed" in (await world.sent_events())["Restarting"]
 
 
 async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first_change(world: People) -> None:
@@ -65,10 +65,10 @@ async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first
     await world.settle()
     await world.pass_accounting()
     await world.pass_accounting()
-    assert set(await world.said()) == {"Adopted"}
+    assert set(await world.sent_events()) == {"Adopted"}
     await world.make_accounting(slurmdbd={"image": "slurmdbd:2"})
     await world.pass_accounting()
-    assert "another operator made them" in (await world.said())["Restarting"]
+    assert "another operator made them" in (await world.sent_events())["Restarting"]
 
 
 async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People) -> None:
@@ -80,7 +80,7 @@ async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People)
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
     assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
-    said = await world.said()
+    said = await world.sent_events()
     assert "wait for the end" in said["UpdatePostponed"]
     assert "Restarting" not in said
     world.talking.said["a-accounting-0"] = CONVERTING + STARTED
@@ -109,7 +109,7 @@ async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(wo
     await password(world, "new")
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
-    assert "cannot be read" in (await world.said())["UpdatePostponed"]
+    assert "cannot be read" in (await world.sent_events())["UpdatePostponed"]
     assert "cannot be read" in world.condition("Progressing", "accountings", "a")["message"]
     world.talking.said["a-accounting-0"], world.talking.logs_status = "", 200
     await world.pass_accounting()
@@ -124,7 +124,7 @@ async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for
     await password(world, "new")
     await world.pass_accounting()
     assert world.annotations("statefulsets", "a-accounting") == before
-    assert not await world.said()
+    assert not await world.sent_events()
     assert "changes wait" in world.condition("Progressing", "accountings", "a")["message"]
     world.talking.said["a-accounting-0"] = CONNECTED + STARTED
     await world.pass_accounting()
@@ -173,7 +173,7 @@ async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:
     for _ in range(3):
         await world.pass_accounting()
     assert world.writes == before
-    assert not await world.said()
+    assert not await world.sent_events()
 
 
 async def test_a_missing_password_is_said_and_starts_nothing(world: People) -> None:

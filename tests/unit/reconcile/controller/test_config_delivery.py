@@ -24,7 +24,7 @@ async def test_a_change_is_tried_then_delivered_then_proven(plane: ControlPlane)
     await running.turn(4)
     assert running.status()["configHash"] == running.status()["wantedConfigHash"] != old
     assert "MaxJobCount=7" in running.slurm.read
-    assert "Restarting" not in await running.said()
+    assert "Restarting" not in await running.sent_events()
 
 
 async def test_a_reconfigure_that_came_too_early_is_repeated(plane: ControlPlane) -> None:
@@ -90,7 +90,7 @@ async def test_a_setting_that_slurm_takes_only_at_its_start_changes_the_pod_temp
     await running.turn(2)
     after = running.find("statefulsets", "c-controller") or {}
     assert before["spec"]["template"] != after["spec"]["template"]
-    assert "Slurm takes SelectType only at its start" in (await running.said())["Restarting"]
+    assert "Slurm takes SelectType only at its start" in (await running.sent_events())["Restarting"]
 
 
 async def test_a_topology_that_comes_or_goes_changes_the_pod_template_and_another_does_not(plane: ControlPlane) -> None:
@@ -105,4 +105,4 @@ async def test_a_topology_that_comes_or_goes_changes_the_pod_template_and_anothe
         await running.turn(2)
         templates.append((running.find("statefulsets", "c-controller") or {})["spec"]["template"])
     assert templates[0] != templates[1] == templates[2]
-    assert "Slurm takes topology.yaml only at its start" in (await running.said())["Restarting"]
+    assert "Slurm takes topology.yaml only at its start" in (await running.sent_events())["Restarting"]

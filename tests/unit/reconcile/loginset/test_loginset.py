@@ -39,7 +39,7 @@ async def test_host_keys_are_made_once_and_kept(world: People) -> None:
         f"ssh_host_{kind}_key{end}" for kind in ("rsa", "ed25519", "ecdsa") for end in ("", ".pub")
     )
     assert made["immutable"] is True
-    assert "l-ssh-host-keys" in (await world.said())["HostKeysCreated"]
+    assert "l-ssh-host-keys" in (await world.sent_events())["HostKeysCreated"]
     await world.start()
     await world.make_loginset(replicas=3)
     await world.pass_login()
@@ -83,7 +83,7 @@ async def test_a_new_sssd_conf_replaces_the_pods(world: People) -> None:
     await world.pass_login()
     after = world.annotations("deployments", "l")
     assert {key for key in after if after[key] != before[key]} == {names.SSSD_CONF_HASH}
-    assert "sssd.conf changed" in (await world.said())["Restarting"]
+    assert "sssd.conf changed" in (await world.sent_events())["Restarting"]
 
 
 async def test_a_missing_sssd_conf_is_said_and_starts_nothing(world: People) -> None:
@@ -121,4 +121,4 @@ async def test_a_quiet_login_set_is_not_written_at_all(world: People) -> None:
     for _ in range(3):
         await world.pass_login()
     assert world.writes == before
-    assert set(await world.said()) == {"HostKeysCreated"}
+    assert set(await world.sent_events()) == {"HostKeysCreated"}

@@ -15,7 +15,7 @@ async def test_a_pass_that_is_put_off_does_not_reset_the_back_off(world: World) 
     world.reconciler.interval._cooldown.start(SET, 100)
     found = await world.reconciler.reconcile(SET)
     assert found is not None
-    assert not found.forgives
+    assert not found.resets_backoff
 
 
 async def test_slurm_hears_of_a_cordon_while_pods_are_still_being_marked(

@@ -26,13 +26,13 @@ async def test_slurmrestd_waits_for_the_first_configuration_and_then_follows_it(
     await plane.restapi.reconcile(key)
     await plane.restapi.reconcile(key)
     assert plane.writes <= before + 1
-    assert "Restarting" not in await plane.said()
+    assert "Restarting" not in await plane.sent_events()
     live = plane.find("configmaps", "c-config") or {}
     conf = {"slurm.conf": live["data"]["slurm.conf"] + "SlurmctldPort=7777\n"}
     await plane.server.put(live | {"data": live["data"] | conf}, "configmaps")
     await plane.settle()
     await plane.restapi.reconcile(key)
-    assert "Deployment r-restapi" in (await plane.said())["Restarting"]
+    assert "Deployment r-restapi" in (await plane.sent_events())["Restarting"]
 
 
 async def put_replica(plane: ControlPlane, name: str, address: str, ready: str) -> None:

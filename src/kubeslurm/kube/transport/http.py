@@ -1,4 +1,4 @@
-"""How requests and watch streams travel: one aiohttp session with the TLS, proxy and credentials of a kubeconfig.
+"""Requests and watch streams over one aiohttp session, with the TLS, proxy and credentials of a kubeconfig.
 
 Measured on this path, aiohttp spends a seventh of the CPU per request of the library that reads the kubeconfig.
 """
@@ -16,23 +16,23 @@ import httpx2
 import msgspec
 from lightkube.core.exceptions import ConfigError
 
-from kubeslurm.engine.http import unrepeated
-from kubeslurm.kube.transport.batching import gathered
+from kubeslurm.engine.http import no_resend
+from kubeslurm.kube.transport.batching import batched
 
 AGENT = "kubeslurm"
-BUFFER = 1 << 18  # what one read of the loop brings; with four times as much a watch's bytes cost a fifth more CPU
-KEEP = 30.0  # seconds that an idle connection is kept: less than any API server or load balancer keeps it
-# After 20 s of silence a peer is asked for a sign of life every 5 s, and after 35 s given up; so is one that does not
-# confirm what was sent to it.
-LIVENESS = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 35_000}
+BUFFER = 1 << 18  # bytes per read of the loop; with four times as many, those of a watch cost a fifth more CPU
+KEEPALIVE = 30.0  # seconds that an idle connection is kept: less than any API server or load balancer keeps it
+# After 20 s of silence the kernel probes the peer every 5 s; after 35 s, or when what was sent is not acknowledged for
+# that long, the connection counts as broken.
+SOCKET_OPTIONS = {"TCP_KEEPIDLE": 20, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 35_000}
 
 
-class WireError(Exception):
-    """The server could not be reached, or the connection broke or fell silent."""
+class TransportError(Exception):
+    """The server could not be reached, or the connection broke or went silent."""
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One request, with the two names it is counted under."""
+    """One request, with the verb and kind that it is counted under."""
 
     verb: str
     kind: str
@@ -43,51 +43,51 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     content_type: str = "application/json"
 
 
-class Answer(Protocol):
-    """Status and headers, and then the body: whole, or as it comes."""
+class Response(Protocol):
+    """Status and headers, and then the body: whole, or in chunks as it arrives."""
 
     @property
     def status(self) -> int: ...
     @property
     def headers(self) -> Mapping[str, str]: ...
     async def read(self) -> bytes: ...
-    def blocks(self) -> AsyncIterator[bytes]: ...
+    def chunks(self) -> AsyncIterator[bytes]: ...
 
 
-class Line(Protocol):
+class Transport(Protocol):
     """What a Connection needs of the network."""
 
-    def ask(
+    def send(
         self, request: Request, *, timeout: float, silence: float | None = None
-    ) -> AbstractAsyncContextManager[Answer]: ...
+    ) -> AbstractAsyncContextManager[Response]: ...
 
     async def close(self) -> None: ...
 
 
-class Response:
-    """The library's answer."""
+class HttpResponse:
+    """A response of aiohttp."""
 
-    def __init__(self, found: aiohttp.ClientResponse) -> None:
-        self.status = found.status
-        self.headers = found.headers
-        self.read = found.read
-        self._found = found
+    def __init__(self, response: aiohttp.ClientResponse) -> None:
+        self.status = response.status
+        self.headers = response.headers
+        self.read = response.read
+        self._response = response
 
-    def blocks(self) -> AsyncIterator[bytes]:
-        blocks, connection = self._found.content.iter_any(), self._found.connection
-        if connection is None or connection.transport is None:  # all of it has come already
-            return blocks
+    def chunks(self) -> AsyncIterator[bytes]:
+        chunks, connection = self._response.content.iter_any(), self._response.connection
+        if connection is None or connection.transport is None:  # all of it has arrived already
+            return chunks
         sock = connection.transport.get_extra_info("socket")
 
         def wake_at(size: int) -> None:
             with suppress(OSError):  # closed meanwhile
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
 
-        return gathered(blocks, wake_at)
+        return batched(chunks, wake_at)
 
 
-class Wire:
-    """Speaks to one API server; the session is made in the loop that first uses it."""
+class HttpTransport:
+    """Sends requests to one API server; the session is created in the event loop that first uses it."""
 
     def __init__(self, base_url: str, *, tls: ssl.SSLContext | None = None, auth: httpx2.Auth | None = None) -> None:
         self.base_url = base_url.rstrip("/")
@@ -97,38 +97,39 @@ class Wire:
         self._session: aiohttp.ClientSession | None = None
 
     @asynccontextmanager
-    async def ask(self, request: Request, *, timeout: float, silence: float | None = None) -> AsyncIterator[Answer]:
-        """The answer, its body still to be read; `timeout` bounds its beginning, `silence` every pause after that.
+    async def send(self, request: Request, *, timeout: float, silence: float | None = None) -> AsyncIterator[Response]:
+        """The response, its body still to be read; `timeout` bounds its start, `silence` every pause after that.
 
-        A rejected credential is renewed once, as the kubeconfig says how.
+        A rejected credential is renewed once, in the way that the kubeconfig says.
         """
         try:
-            found = await self._begin(request, timeout, silence)
+            response = await self._start(request, timeout, silence)
             try:
-                yield Response(found)
+                yield HttpResponse(response)
             finally:
-                found.close() if silence is not None else found.release()
+                response.close() if silence is not None else response.release()
         except aiohttp.ClientError as error:
-            raise WireError(f"{type(error).__name__} {error}".strip()) from error
+            raise TransportError(f"{type(error).__name__} {error}".strip()) from error
 
     async def close(self) -> None:
         if self._session is not None:
             await self._session.close()
             self._session = None
 
-    async def _begin(self, request: Request, timeout: float, silence: float | None) -> aiohttp.ClientResponse:
+    async def _start(self, request: Request, timeout: float, silence: float | None) -> aiohttp.ClientResponse:
         try:
             async with asyncio.timeout(timeout):
-                found = await self._exchange(request, silence, rejected=False)
-                if found.status == 401 and self._auth is not None:
-                    found.close()
-                    found = await self._exchange(request, silence, rejected=True)
+                response = await self._exchange(request, silence, rejected=False)
+                if response.status == 401 and self._auth is not None:
+                    response.close()
+                    response = await self._exchange(request, silence, rejected=True)
         except TimeoutError as late:
-            raise WireError(f"no answer within {timeout:.0f} s") from late
-        if 300 <= found.status < 400:
-            found.close()
-            raise WireError(f"{self.base_url} points elsewhere ({found.status}): name the API server in the kubeconfig")
-        return found
+            raise TransportError(f"no response within {timeout:.0f} s") from late
+        if 300 <= response.status < 400:
+            response.close()
+            remedy = "set the address of the API server in the kubeconfig"
+            raise TransportError(f"{self.base_url} redirects elsewhere ({response.status}): {remedy}")
+        return response
 
     async def _exchange(self, request: Request, silence: float | None, *, rejected: bool) -> aiohttp.ClientResponse:
         headers = await self._authorization(rejected=rejected)
@@ -141,7 +142,7 @@ class Wire:
             headers=headers,
             data=request.body or None,
             allow_redirects=False,
-            middlewares=() if request.method == "GET" else (unrepeated,),
+            middlewares=() if request.method == "GET" else (no_resend,),
             timeout=aiohttp.ClientTimeout(total=None, sock_read=silence),
         )
 
@@ -150,7 +151,7 @@ class Wire:
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                keepalive_timeout=KEEP,
+                keepalive_timeout=KEEPALIVE,
                 ssl=self._tls if secure and self._tls else True,
                 socket_factory=_socket,
             ),
@@ -162,15 +163,17 @@ class Wire:
         return self._session
 
     async def _authorization(self, *, rejected: bool) -> dict[str, str]:
-        """What the kubeconfig's own way to authenticate sends; after a rejection, what it tries next."""
+        """The header that the kubeconfig's authentication sends; after a rejection, the one that it tries next."""
         if self._auth is None:
             return {}
         if self._credential is None or rejected:
             try:
                 self._credential = await _credential(self._auth, self.base_url, rejected=rejected)
-            # A token file that is gone; a program that is missing, fails, or prints something else than a credential.
+            # A missing token file; a program that is missing, fails, or prints something else than a credential.
             except (ConfigError, OSError, ValueError, LookupError, TypeError) as error:
-                raise WireError(f"no credential could be had: {type(error).__name__} {error}".strip()) from error
+                raise TransportError(
+                    f"no credential for the API server: {type(error).__name__} {error}".strip()
+                ) from error
         return {"Authorization": self._credential} if self._credential else {}
 
 
@@ -188,19 +191,19 @@ async def _credential(auth: httpx2.Auth, url: str, *, rejected: bool) -> str:
 
 
 def _socket(address: aiohttp.AddrInfoType) -> socket.socket:
-    """One that notices a peer that has vanished, as far as the system can be told to."""
+    """A socket that notices a peer that is gone, as far as the kernel supports it."""
     family, kind, protocol, *_ = address
-    made = socket.socket(family, kind, protocol)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in LIVENESS.items():
+    created = socket.socket(family, kind, protocol)
+    created.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in SOCKET_OPTIONS.items():
         with suppress(AttributeError, OSError):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-    return made
+            created.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    return created
 
 
 def _proxy(url: str) -> str | None:
-    """The proxy that the environment names for this server."""
+    """The proxy that the environment sets for this server."""
     parsed = httpx2.URL(url)
     proxies = getproxies()
-    found = proxies.get(parsed.scheme) or proxies.get("all")
-    return None if found is None or proxy_bypass(parsed.host) else found
+    proxy = proxies.get(parsed.scheme) or proxies.get("all")
+    return None if proxy is None or proxy_bypass(parsed.host) else proxy

@@ -1,4 +1,4 @@
-"""A line to an API server without sockets: it ends in a function that answers requests."""
+"""A transport without sockets: requests are answered by a function."""
 
 import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -6,27 +6,27 @@ from contextlib import asynccontextmanager
 
 import httpx2
 
-from kubeslurm.kube.transport.wire import Answer, Request, WireError
+from kubeslurm.kube.transport.http import Request, Response, TransportError
 
 
-class FakeAnswer:
-    """What a handler made, as a line gives it."""
+class FakeResponse:
+    """The response of the function, as a transport returns it."""
 
     def __init__(self, response: httpx2.Response) -> None:
         self.status = response.status_code
         self.headers = response.headers
         self.read = response.aread
-        self.blocks = response.aiter_raw
+        self.chunks = response.aiter_raw
 
 
-class FakeLine:
-    """A line to a function that answers requests."""
+class FakeTransport:
+    """A transport to a function that answers requests."""
 
     def __init__(self, handler: Callable[[httpx2.Request], httpx2.Response | Awaitable[httpx2.Response]]) -> None:
         self._handler = handler
 
     @asynccontextmanager
-    async def ask(self, request: Request, *, timeout: float, silence: float | None = None) -> AsyncIterator[Answer]:
+    async def send(self, request: Request, *, timeout: float, silence: float | None = None) -> AsyncIterator[Response]:
         sent = httpx2.Request(
             request.method,
             f"http://fake{request.path}",
@@ -36,14 +36,14 @@ class FakeLine:
             extensions={"timeout": {"read": silence, "connect": timeout}},
         )
         try:
-            made = self._handler(sent)
-            response = await made if inspect.isawaitable(made) else made
+            answer = self._handler(sent)
+            response = await answer if inspect.isawaitable(answer) else answer
             try:
-                yield FakeAnswer(response)
+                yield FakeResponse(response)
             finally:
                 await response.aclose()
         except httpx2.HTTPError as error:
-            raise WireError(f"{type(error).__name__} {error}") from error
+            raise TransportError(f"{type(error).__name__} {error}") from error
 
     async def close(self) -> None:
         return

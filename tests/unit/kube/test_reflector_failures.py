@@ -1,4 +1,4 @@
-"""A reflector whose watch is cut, expires, goes silent or is refused: nothing is lost, and the server is spared."""
+"""A reflector whose watch breaks, expires, goes silent or is refused: nothing is lost, and requests stay few."""
 
 import asyncio
 
@@ -32,7 +32,7 @@ async def test_a_page_token_that_expires_starts_the_list_over(monkeypatch: pytes
         assert follower.names == set("abcd")
 
 
-async def test_a_cut_in_the_middle_of_a_line_loses_nothing() -> None:
+async def test_a_connection_that_breaks_in_the_middle_of_a_line_loses_nothing() -> None:
     server = FakeApiServer()
     await server.put(pod("a"))
     async with following(server) as follower:
@@ -42,7 +42,7 @@ async def test_a_cut_in_the_middle_of_a_line_loses_nothing() -> None:
         await server.remove("a")
         await asyncio.sleep(2)
         assert follower.names == {"b"}
-    assert server.count("GET", "resourceVersion=101") == 1, "the watch went on where it was"
+    assert server.count("GET", "resourceVersion=101") == 1, "the watch goes on from the last version"
     assert server.count("GET", "sendInitialEvents") == 1
 
 
@@ -69,7 +69,7 @@ async def test_an_expired_version_gives_a_fresh_list_and_the_deletions_of_the_ga
     assert server.count("GET", "sendInitialEvents") == 2
 
 
-async def test_silence_is_taken_for_a_dead_connection() -> None:
+async def test_a_silent_connection_counts_as_broken() -> None:
     server = FakeApiServer()
     async with following(server) as follower:
         await follower.store.wait_synced()
@@ -83,7 +83,7 @@ async def test_silence_is_taken_for_a_dead_connection() -> None:
     assert server.count("GET", "watch=true") == 2
 
 
-async def test_refusals_are_retried_with_growing_pauses() -> None:
+async def test_errors_are_retried_with_growing_pauses() -> None:
     server = FakeApiServer()
     server.fail(500, times=6)
     async with following(server) as follower:
@@ -104,7 +104,7 @@ async def test_a_throttled_watch_waits_as_long_as_the_server_asks() -> None:
         assert loop.time() - started >= 45
 
 
-async def test_an_endless_410_is_no_hot_loop() -> None:
+async def test_endless_410_answers_cause_no_busy_loop() -> None:
     server = FakeApiServer()
     server.fail(410, times=1000)
     async with following(server):
@@ -112,7 +112,7 @@ async def test_an_endless_410_is_no_hot_loop() -> None:
     assert len(server.requests) < 12
 
 
-async def test_a_server_that_is_away_is_waited_for() -> None:
+async def test_a_server_that_is_down_is_tried_until_it_is_back() -> None:
     server = FakeApiServer()
     await server.put(pod("a"))
     async with following(server) as follower:
@@ -140,7 +140,7 @@ async def test_a_restored_backup_is_taken_over_in_one_step() -> None:
         await asyncio.sleep(5)
         assert follower.names == {"kept"}
         assert follower.store[Key("ns", "kept")].metadata.resourceVersion == "21"
-        assert not empty, "nobody must ever see an empty cluster"
+        assert not empty, "no listener ever sees an empty store"
         await server.put(pod("fresh"))
         await asyncio.sleep(5)
         assert follower.names == {"kept", "fresh"}
