@@ -1,10 +1,10 @@
-"""How long a user waits, from an act to the moment Slurm or Kubernetes has it; and what the operator costs at rest.
+"""Latency of user actions until Slurm or Kubernetes shows their effect, and the cost of the operator when idle.
 
     python benchmarks/latency.py [--runs 5] [--idle 300] [--only PART ...] [--on NAME] [--json FILE]
 
-Everything happens on a local cluster of its own, brought up by `kubeslurm up`, or with `--on` on one that is running
-already. Times are medians. Beside them stand what is aimed at, and what Slinky 1.2.1 took on the same local cluster.
-Run it on a quiet machine; all of it takes about a quarter of an hour.
+Runs on a separate local cluster, started by `kubeslurm up`, or with `--on` on one that is running already. Times are
+medians. The table also shows the goals, and the results of Slinky 1.2.1 on the same local cluster. Run it on an idle
+machine; it takes about 15 minutes.
 """
 
 import argparse
@@ -20,54 +20,56 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for imports when run as a script
 
+from benchmarks.actions import control_plane
+from benchmarks.actions.control_plane import ControlPlane
+from benchmarks.actions.slurm_cluster import Api, SlurmCluster
+from benchmarks.actions.workers import Workers
 from benchmarks.report.rows import Row, write
-from benchmarks.waiting import acts
-from benchmarks.waiting.site import Api, Site
 from kubeslurm.cli.up import releases
 from kubeslurm.cli.up.helm import Release
 from kubeslurm.local.cluster.cluster import Cluster
 
 NAME = "bench-latency"
-OTHER = "bench"
+SECOND = "bench"
 PARTS = ("up", "control", "workers", "idle")
 SETTLE = 15.0
 WRITES = ("apply", "create", "patch", "delete", "update")
 
 
-class Figure(msgspec.Struct, frozen=True):
-    """What a measured value stands beside."""
+class Reference(msgspec.Struct, frozen=True):
+    """What a measured value is compared with."""
 
     goal: float
     slinky: float | None = None
 
 
-# Slinky's figures: slurm-operator 1.2.1 with its own charts on the same local cluster and the same kind of machine.
-FIGURES = {
-    "up_to_srun_s": Figure(40),
-    "config_change_s": Figure(5, 78.6),
-    "controller_pod_delete_s": Figure(6, 18.9),
-    "apply_to_idle_s": Figure(10, 23.3),
-    "scale_out_s": Figure(2.4, 4.8),
-    "scale_in_s": Figure(3, 10.2),
-    "cordon_to_drain_s": Figure(0.5, 1.9),
-    "uncordon_to_resume_s": Figure(0.5, 1.0),
-    "slurm_drain_to_condition_s": Figure(1, 30),  # its period; 2 to 3 s right after other activity
-    "pod_delete_to_idle_s": Figure(3, 2.9),
-    "idle_writes": Figure(0),
-    "idle_cpu_percent": Figure(1),
+# Slinky: slurm-operator 1.2.1 with its own charts, on the same local cluster and the same kind of machine.
+REFERENCES = {
+    "up_to_srun_s": Reference(40),
+    "config_change_s": Reference(5, 78.6),
+    "controller_pod_delete_s": Reference(6, 18.9),
+    "apply_to_idle_s": Reference(10, 23.3),
+    "scale_out_s": Reference(2.4, 4.8),
+    "scale_in_s": Reference(3, 10.2),
+    "cordon_to_drain_s": Reference(0.5, 1.9),
+    "uncordon_to_resume_s": Reference(0.5, 1.0),
+    "slurm_drain_to_condition_s": Reference(1, 30),  # its resync period; 2 to 3 s right after other activity
+    "pod_delete_to_idle_s": Reference(3, 2.9),
+    "idle_writes": Reference(0),
+    "idle_cpu_percent": Reference(1),
 }
 
 
 def main() -> None:
-    options = parsed()
+    options = parse_options()
     cluster = Cluster(options.on or NAME)
     rows: list[Row] = []
     try:
         if not options.on:
-            rows += brought_up(cluster, options.runs if "up" in options.only else 0)
-        rows += measured(cluster, options.only, options.runs, options.idle)
+            rows += start_up(cluster, options.runs if "up" in options.only else 0)
+        rows += measure(cluster, options.only, options.runs, options.idle)
     finally:
         if not options.on:
             cluster.down(purge=True)
@@ -75,22 +77,24 @@ def main() -> None:
     write(rows, options.json)
 
 
-def parsed() -> argparse.Namespace:
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=5, help="how often each act is measured; %(default)s")
+    parser.add_argument("--runs", type=int, default=5, help="how often each action is measured; default: %(default)s")
     parser.add_argument(
-        "--idle", type=float, default=300.0, help="seconds to watch the operator do nothing; %(default)g"
+        "--idle", type=float, default=300.0, help="seconds to measure the idle operator; default: %(default)g"
     )
-    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="these parts; all")
+    parser.add_argument(
+        "--only", nargs="+", choices=PARTS, default=PARTS, help="measure only these parts; default: all"
+    )
     parser.add_argument("--on", metavar="NAME", help="a running cluster of `kubeslurm up` with two workers")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there, too")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the results to this file")
     return parser.parse_args()
 
 
-def brought_up(cluster: Cluster, runs: int) -> list[Row]:
-    """`kubeslurm up` from nothing running, with everything built, to the output of the first job; it stays up.
+def start_up(cluster: Cluster, runs: int) -> list[Row]:
+    """`kubeslurm up` with everything built, until the output of the first job; the cluster stays up.
 
-    The command itself says when it had that output: afterwards it waits until users can log in, too.
+    The time is the one that the command prints: after the first job it also waits until users can log in.
     """
     command = [str(Path(sys.executable).with_name("kubeslurm")), "up", f"--name={cluster.name}"]
     cluster.down(purge=True)
@@ -98,50 +102,50 @@ def brought_up(cluster: Cluster, runs: int) -> list[Row]:
     times = []
     for _ in range(runs):
         cluster.down(purge=True)
-        said = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
-        found = re.search(r"Slurm is up after ([\d.]+) s", said)
-        assert found is not None, f"this does not say when it was up: {said}"
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        found = re.search(r"Slurm is up after ([\d.]+) s", output)
+        assert found is not None, f"no time in the output: {output}"
         times.append(float(found[1]))
         print(f"up_to_srun_s: {times[-1]:.2f} s", flush=True)
     return [Row("up_to_srun_s", statistics.median(times), "s")] if times else []
 
 
-def measured(cluster: Cluster, parts: list[str], runs: int, idle: float) -> Iterator[Row]:
+def measure(cluster: Cluster, parts: list[str], runs: int, idle: float) -> Iterator[Row]:
     api = Api(cluster.kubeconfig)
-    site = Site(cluster, api, releases.SLURM_NAMESPACE, releases.SLURM)
+    slurm = SlurmCluster(cluster, api, releases.SLURM_NAMESPACE, releases.SLURM)
     try:
         if "control" in parts:
-            yield from control(site, runs)
+            yield from measure_control_plane(slurm, runs)
         if "workers" in parts:
-            yield from workers(site, runs)
+            yield from measure_workers(slurm, runs)
         if "idle" in parts:
-            yield from at_rest(site, idle)
+            yield from measure_idle(slurm, idle)
     finally:
-        site.shell.close()
+        slurm.shell.close()
         api.close()
 
 
-def control(site: Site, runs: int) -> Iterator[Row]:
-    plane = acts.Control(site)
-    yield median("config_change_s", plane.config_change, runs)
-    yield median("controller_pod_delete_s", plane.controller_pod_delete, runs)
-    other = Site(site.cluster, site.api, OTHER, f"{OTHER}-slurm")
-    release = Release(OTHER, OTHER, releases.CHARTS / "slurm", values(site))
-    yield median("apply_to_idle_s", lambda _run: acts.apply_to_idle(other, release), runs)
+def measure_control_plane(slurm: SlurmCluster, runs: int) -> Iterator[Row]:
+    actions = ControlPlane(slurm)
+    yield median("config_change_s", actions.config_change, runs)
+    yield median("controller_pod_delete_s", actions.controller_pod_delete, runs)
+    second = SlurmCluster(slurm.cluster, slurm.api, SECOND, f"{SECOND}-slurm")
+    release = Release(SECOND, SECOND, releases.CHARTS / "slurm", second_values(slurm))
+    yield median("apply_to_idle_s", lambda _run: control_plane.apply_to_idle(second, release), runs)
 
 
-def workers(site: Site, runs: int) -> Iterator[Row]:
-    crew = acts.Workers(site)
-    for metric, act in (
-        ("scale_out_s", crew.scale_out),
-        ("scale_in_s", crew.scale_in),
-        ("cordon_to_drain_s", crew.cordon),
-        ("uncordon_to_resume_s", crew.uncordon),
-        ("slurm_drain_to_condition_s", crew.slurm_drain),
-        ("pod_delete_to_idle_s", crew.pod_delete),
+def measure_workers(slurm: SlurmCluster, runs: int) -> Iterator[Row]:
+    actions = Workers(slurm)
+    for metric, action in (
+        ("scale_out_s", actions.scale_out),
+        ("scale_in_s", actions.scale_in),
+        ("cordon_to_drain_s", actions.cordon),
+        ("uncordon_to_resume_s", actions.uncordon),
+        ("slurm_drain_to_condition_s", actions.slurm_drain),
+        ("pod_delete_to_idle_s", actions.pod_delete),
     ):
-        yield median(metric, act, runs)
-    crew.rest()
+        yield median(metric, action, runs)
+    actions.reset()
 
 
 def median(metric: str, measure: Callable[[int], float], runs: int) -> Row:
@@ -152,15 +156,15 @@ def median(metric: str, measure: Callable[[int], float], runs: int) -> Row:
     return Row(metric, statistics.median(times), "s")
 
 
-def at_rest(site: Site, seconds: float) -> list[Row]:
-    """What the operator costs while nothing happens: its writes but for the Lease, and its share of a core."""
+def measure_idle(slurm: SlurmCluster, seconds: float) -> list[Row]:
+    """The cost of the idle operator: its writes, without those to its Lease, and its CPU time."""
     selector = "labelSelector=app.kubernetes.io/name=slurm-operator"
     operators = f"/api/v1/namespaces/{releases.OPERATOR_NAMESPACE}/pods"
-    pod = site.api.get(f"{operators}?{selector}")["items"][0]["metadata"]["name"]
+    pod = slurm.api.get(f"{operators}?{selector}")["items"][0]["metadata"]["name"]
     time.sleep(SETTLE)
-    before = cost(site.api.text(f"{operators}/{pod}:8080/proxy/metrics"))
+    before = cost(slurm.api.text(f"{operators}/{pod}:8080/proxy/metrics"))
     time.sleep(seconds)
-    after = cost(site.api.text(f"{operators}/{pod}:8080/proxy/metrics"))
+    after = cost(slurm.api.text(f"{operators}/{pod}:8080/proxy/metrics"))
     return [
         Row("idle_writes", after[0] - before[0], "writes"),
         Row("idle_cpu_percent", 100 * (after[1] - before[1]) / seconds, "%"),
@@ -168,7 +172,7 @@ def at_rest(site: Site, seconds: float) -> list[Row]:
 
 
 def cost(metrics: str) -> tuple[float, float]:
-    """Writes and processor seconds of the operator so far."""
+    """Writes and CPU seconds of the operator so far."""
     writes = cpu = 0.0
     for line in metrics.splitlines():
         if line.startswith("process_cpu_seconds_total "):
@@ -179,21 +183,21 @@ def cost(metrics: str) -> tuple[float, float]:
     return writes, cpu
 
 
-def values(site: Site) -> dict[str, object]:
+def second_values(slurm: SlurmCluster) -> dict[str, object]:
     """Values for a second Slurm cluster with the images of the first."""
-    found = site.api.get("/api/v1/pods")["items"]
+    found = slurm.api.get("/api/v1/pods")["items"]
     images = (container["image"] for pod in found for container in pod["spec"]["containers"])
     tags = dict(image.removeprefix("localhost/").split(":") for image in images)
-    more = {"nodesets": {"worker": {"replicas": acts.WORKERS, "oversubscribeNode": True}}}
-    return releases.slurm(tags, more).values
+    extra = {"nodesets": {"worker": {"replicas": control_plane.WORKERS, "oversubscribeNode": True}}}
+    return releases.slurm(tags, extra).values
 
 
 def show(rows: list[Row]) -> None:
     table = Table("metric", "value", "unit", "goal", "Slinky 1.2.1")
     for row in rows:
-        figure = FIGURES[row.metric]
-        slinky = "" if figure.slinky is None else f"{figure.slinky:g}"
-        table.add_row(row.metric, f"{row.value:.2f}", row.unit, f"{figure.goal:g}", slinky)
+        reference = REFERENCES[row.metric]
+        slinky = "" if reference.slinky is None else f"{reference.slinky:g}"
+        table.add_row(row.metric, f"{row.value:.2f}", row.unit, f"{reference.goal:g}", slinky)
     Console().print(table)
 
 

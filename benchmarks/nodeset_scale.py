@@ -1,10 +1,10 @@
-"""What a large NodeSet costs: seconds, the operator's own CPU and writes, and calls to Slurm, phase by phase.
+"""What a large NodeSet costs, phase by phase: seconds, CPU and writes of the operator, and RPCs to Slurm.
 
     python benchmarks/nodeset_scale.py --workers 1000 [--floor] [--json FILE] [--keep]
 
-The Kubernetes nodes are kwok's, the Slurm nodes EXTERNAL ones that exist before the NodeSet does, so that only the
-operator and the two control planes work. The operator runs from this tree, and only its own requests are counted:
-those to the API server by its metrics, those to slurmctld by its user. Run it on a quiet machine.
+Kubernetes nodes are simulated by kwok, and Slurm nodes are EXTERNAL ones that exist before the NodeSet: only the
+operator and the two control planes do real work. The operator runs from this tree, and only its own requests count:
+those to the API server from its metrics, those to slurmctld by its user. Run it on an idle machine.
 """
 
 import argparse
@@ -22,19 +22,19 @@ import structlog
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for imports when run as a script
 
 from benchmarks.report.rows import Row, write
 from benchmarks.scale import floor
-from benchmarks.scale.ground import Ground, Usage
-from benchmarks.scale.stage import Stage
+from benchmarks.scale.driver import Driver
+from benchmarks.scale.environment import Environment, Usage
 
 NAME = "bench-nodeset"
-STEADY = 60.0
+STEADY_SECONDS = 60.0
 
 
-class Figures(msgspec.Struct, frozen=True):
-    """What one phase took."""
+class Cost(msgspec.Struct, frozen=True):
+    """What one phase cost."""
 
     seconds: float
     cpu: float
@@ -47,7 +47,7 @@ class Figures(msgspec.Struct, frozen=True):
 class Reference(msgspec.Struct, frozen=True):
     """Slinky's slurm-operator 1.2.1 with 1,000 workers on the same kind of machine.
 
-    Its writes and requests are those of the whole cluster: about two writes per worker are the scheduler's and kwok's.
+    Its writes and requests are those of the whole cluster; about two writes per worker come from scheduler and kwok.
     """
 
     seconds: float
@@ -70,155 +70,157 @@ REFERENCE_MEMORY = 217
 
 
 class Results(msgspec.Struct):
-    """What is known so far: a run that ends early tells of the phases it has been through."""
+    """Results of the phases so far; a run that is interrupted shows them."""
 
     workers: int
-    figures: dict[str, Figures] = msgspec.field(default_factory=dict)
+    costs: dict[str, Cost] = msgspec.field(default_factory=dict)
     latencies: dict[str, float] = msgspec.field(default_factory=dict)
-    memory: float = 0.0  # the operator's peak, in MB
-    floor: float = 0.0  # seconds that Kubernetes alone takes for as many pods
+    memory: float = 0.0  # peak RSS of the operator, in MB
+    floor: float = 0.0  # seconds that Kubernetes alone needs for as many pods
 
     def rows(self) -> list[Row]:
-        found = []
-        for name, each in self.figures.items():
-            found += [
+        rows = []
+        for name, each in self.costs.items():
+            rows += [
                 Row(f"{name}_s", round(each.seconds, 2), "s"),
                 Row(f"{name}_cpu_s", round(each.cpu, 2), "s"),
                 Row(f"{name}_writes", each.writes, "requests"),
                 Row(f"{name}_pod_writes", each.pod_writes, "requests"),
                 Row(f"{name}_requests", each.requests, "requests"),
-                Row(f"{name}_slurm_rpcs", each.slurm, "calls"),
+                Row(f"{name}_slurm_rpcs", each.slurm, "RPCs"),
             ]
-        found += [Row(f"{name}_p95_s", round(value, 2), "s") for name, value in self.latencies.items()]
-        found += [Row("floor_s", round(self.floor, 2), "s")] if self.floor else []
-        return [*found, Row("peak_rss_mb", round(self.memory), "MB")]
+        rows += [Row(f"{name}_p95_s", round(value, 2), "s") for name, value in self.latencies.items()]
+        rows += [Row("floor_s", round(self.floor, 2), "s")] if self.floor else []
+        return [*rows, Row("peak_rss_mb", round(self.memory), "MB")]
 
 
 class Bench:
-    """All phases, in an order in which each starts from the state that the last one left."""
+    """Runs all phases; each starts from the state that the phase before has left."""
 
-    def __init__(self, stage: Stage, results: Results) -> None:
-        self.stage = stage
+    def __init__(self, driver: Driver, results: Results) -> None:
+        self.driver = driver
         self.results = results
         self.workers = results.workers
 
     async def run(self) -> None:
-        stage, some = self.stage, max(self.workers // 10, 1)
+        driver, count = self.driver, max(self.workers // 10, 1)
         await self.settle()
         await self.phase("create", lambda: self.scale(self.workers))
         await self.settle()
-        await self.phase("steady", lambda: asyncio.sleep(STEADY))
-        on = {pod.spec.nodeName: pod.spec.hostname for pod in sorted(stage.pods, key=lambda pod: pod.name)[:some]}
-        await self.phase("cordon", lambda: self.cordon(on, cordoned=True))
+        await self.phase("steady", lambda: asyncio.sleep(STEADY_SECONDS))
+        pods = sorted(driver.pods, key=lambda pod: pod.name)[:count]
+        slurm_nodes = {pod.spec.nodeName: pod.spec.hostname for pod in pods}
+        await self.phase("cordon", lambda: self.cordon(slurm_nodes, cordoned=True))
         await self.settle()
-        await self.phase("uncordon", lambda: self.cordon(on, cordoned=False))
+        await self.phase("uncordon", lambda: self.cordon(slurm_nodes, cordoned=False))
         await self.settle()
-        await self.phase("drain", lambda: self.drain(sorted(on.values())))
-        await asyncio.to_thread(stage.slurm.resume, sorted(on.values()))
-        await stage.until("the end of the drain", lambda: len(stage.shown("Idle")) == self.workers)
+        await self.phase("drain", lambda: self.drain(sorted(slurm_nodes.values())))
+        await asyncio.to_thread(driver.slurm.resume, sorted(slurm_nodes.values()))
+        await driver.wait_until("the end of the drain", lambda: len(driver.pods_in_state("Idle")) == self.workers)
         await self.settle()
-        await self.phase("scale_in", lambda: self.scale(self.workers - some))
+        await self.phase("scale_in", lambda: self.scale(self.workers - count))
         await self.settle()
-        await self.phase("rolling", lambda: self.roll(self.workers - some))
+        await self.phase("rolling", lambda: self.roll(self.workers - count))
 
     async def floor(self) -> None:
-        """At the end, so that all nodes are free but that of the one worker that is the model."""
+        """Measured last: one worker is kept as the template of the pods, and all other nodes are free."""
         await self.scale(1)
         await self.settle()
-        self.results.floor = await floor.measure(self.stage, self.workers - 1)
+        self.results.floor = await floor.measure(self.driver, self.workers - 1)
 
-    async def phase(self, name: str, act: Callable[[], Awaitable[object]]) -> None:
-        """Acts, with the wait for the effect, and notes what it took."""
-        before, calls = await asyncio.to_thread(self.usage)
+    async def phase(self, name: str, action: Callable[[], Awaitable[object]]) -> None:
+        """Run an action, which also waits for its effect, and record what it cost."""
+        before, rpcs_before = await asyncio.to_thread(self.usage)
         start = time.monotonic()
-        await act()
+        await action()
         seconds = time.monotonic() - start
-        after, calls_after = await asyncio.to_thread(self.usage)
-        self.results.figures[name] = figures = Figures(
+        after, rpcs = await asyncio.to_thread(self.usage)
+        self.results.costs[name] = cost = Cost(
             seconds=seconds,
             cpu=after.cpu - before.cpu,
             writes=after.writes - before.writes,
             pod_writes=after.pod_writes - before.pod_writes,
             requests=after.requests - before.requests,
-            slurm=calls_after - calls,
+            slurm=rpcs - rpcs_before,
         )
-        self.results.memory = self.stage.ground.peak_memory()
-        print(f"{name}: {figures}, peak {self.results.memory:.0f} MB", flush=True)
+        self.results.memory = self.driver.environment.peak_memory()
+        print(f"{name}: {cost}, peak {self.results.memory:.0f} MB", flush=True)
 
     async def scale(self, replicas: int) -> None:
-        await self.stage.change({"replicas": replicas})
-        await self.stage.until(
+        await self.driver.patch_nodeset({"replicas": replicas})
+        await self.driver.wait_until(
             f"{replicas} workers",
-            lambda: len(self.stage.pods) == replicas and len(self.stage.shown("Idle")) == replicas,
+            lambda: len(self.driver.pods) == replicas and len(self.driver.pods_in_state("Idle")) == replicas,
         )
 
-    async def cordon(self, on: dict[str, str], *, cordoned: bool) -> None:
-        stage = self.stage
-        look = stage.drained if cordoned else stage.serving
-        looking = asyncio.create_task(stage.first_seen(set(on.values()), look))
-        told = await stage.cordon(on, cordoned=cordoned)
-        seen = await looking
-        self.latency("cordon" if cordoned else "uncordon", (seen[on[host]] - at for host, at in told.items()))
+    async def cordon(self, slurm_nodes: dict[str, str], *, cordoned: bool) -> None:
+        """`slurm_nodes` has the Slurm node of each Kubernetes node."""
+        driver = self.driver
+        list_nodes = driver.drained_nodes if cordoned else driver.idle_nodes
+        watching = asyncio.create_task(driver.first_seen(set(slurm_nodes.values()), list_nodes))
+        sent = await driver.cordon(slurm_nodes, cordoned=cordoned)
+        seen = await watching
+        self.latency("cordon" if cordoned else "uncordon", (seen[slurm_nodes[host]] - at for host, at in sent.items()))
 
     async def drain(self, nodes: list[str]) -> None:
         start = time.monotonic()
-        await asyncio.to_thread(self.stage.slurm.drain, nodes, "bench")
-        seen = await self.stage.first_seen(set(nodes), lambda: self.stage.shown("Drain"))
+        await asyncio.to_thread(self.driver.slurm.drain, nodes, "bench")
+        seen = await self.driver.first_seen(set(nodes), lambda: self.driver.pods_in_state("Drain"))
         self.latency("drain", (at - start for at in seen.values()))
 
     async def roll(self, workers: int) -> None:
-        await self.stage.change({"extraConf": "Weight=7"})
-        await self.stage.until(
+        await self.driver.patch_nodeset({"extraConf": "Weight=7"})
+        await self.driver.wait_until(
             "the rolling update",
-            lambda: self.stage.updated == workers and len(self.stage.shown("Idle")) == workers,
-            within=1800 + workers,
+            lambda: self.driver.updated == workers and len(self.driver.pods_in_state("Idle")) == workers,
+            timeout=1800 + workers,
         )
 
     def latency(self, phase: str, seconds: Iterable[float]) -> None:
-        """From the act on one node to its effect on the other side, for the slowest but one in twenty."""
+        """The 95th percentile of the time from the change of a node to its effect."""
         ordered = sorted(seconds)
         self.results.latencies[phase] = ordered[-1] if len(ordered) < 2 else statistics.quantiles(ordered, n=20)[-1]
 
     def usage(self) -> tuple[Usage, int]:
-        return self.stage.ground.usage(), self.stage.slurm.calls()
+        return self.driver.environment.usage(), self.driver.slurm.operator_rpcs()
 
     async def settle(self) -> None:
-        """Until the operator has nothing left to do."""
+        """Wait until the operator writes nothing any more."""
         last = -1
-        while (writes := (await asyncio.to_thread(self.stage.ground.usage)).writes) != last:
+        while (writes := (await asyncio.to_thread(self.driver.environment.usage)).writes) != last:
             last = writes
             await asyncio.sleep(3)
 
 
 def show(results: Results) -> None:
-    table = Table(title=f"{results.workers} workers (in brackets: slurm-operator 1.2.1 with 1,000)")
-    columns = ("seconds", "p95 of one node", "operator CPU s", "writes", "to pods", "API requests", "Slurm calls")
+    table = Table(title=f"{results.workers} workers (in brackets: slurm-operator 1.2.1 with 1,000 workers)")
+    columns = ("seconds", "p95 of one node", "operator CPU s", "writes", "to pods", "API requests", "Slurm RPCs")
     table.add_column("phase")
     for column in columns:
         table.add_column(column, justify="right")
-    for phase, figures in results.figures.items():
-        theirs = REFERENCE[phase]
+    for phase, cost in results.costs.items():
+        slinky = REFERENCE[phase]
         table.add_row(
             phase,
-            f"{figures.seconds:.1f} ({theirs.seconds:.0f})",
+            f"{cost.seconds:.1f} ({slinky.seconds:.0f})",
             f"{results.latencies[phase]:.2f}" if phase in results.latencies else "",
-            f"{figures.cpu:.2f} ({theirs.cpu:.1f})",
-            f"{figures.writes}",
-            f"{figures.pod_writes} ({theirs.pod_writes})",
-            f"{figures.requests} ({theirs.requests})",
-            f"{figures.slurm} ({theirs.slurm})",
+            f"{cost.cpu:.2f} ({slinky.cpu:.1f})",
+            f"{cost.writes}",
+            f"{cost.pod_writes} ({slinky.pod_writes})",
+            f"{cost.requests} ({slinky.requests})",
+            f"{cost.slurm} ({slinky.slurm})",
         )
     console = Console(width=140)
     console.print(table)
     console.print(f"peak memory of the operator: {results.memory:.0f} MB ({REFERENCE_MEMORY})")
     if results.floor:
-        console.print(f"as many pods from a bare Deployment, without any operator: {results.floor:.1f} s")
+        console.print(f"the same number of pods from a Deployment, without the operator: {results.floor:.1f} s")
 
 
-async def measure(ground: Ground, results: Results, *, with_floor: bool) -> None:
-    stage = Stage(ground)
-    async with stage.opened():
-        bench = Bench(stage, results)
+async def measure(environment: Environment, results: Results, *, with_floor: bool) -> None:
+    driver = Driver(environment)
+    async with driver.opened():
+        bench = Bench(driver, results)
         await bench.run()
         if with_floor:
             await bench.floor()
@@ -227,19 +229,19 @@ async def measure(ground: Ground, results: Results, *, with_floor: bool) -> None
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--workers", type=int, default=1000)
-    parser.add_argument("--floor", action="store_true", help="also measure what Kubernetes alone takes for the pods")
+    parser.add_argument("--floor", action="store_true", help="also measure how long Kubernetes alone takes")
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--keep", action="store_true", help="leave the cluster running afterwards")
     options = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that nothing is left running
-    ground, results = Ground(NAME, options.workers), Results(options.workers)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that everything is stopped
+    environment, results = Environment(NAME, options.workers), Results(options.workers)
     try:
-        ground.up()
-        asyncio.run(measure(ground, results, with_floor=options.floor))
+        environment.up()
+        asyncio.run(measure(environment, results, with_floor=options.floor))
     finally:
-        ground.down(keep=options.keep)
-        if results.figures:
+        environment.down(keep=options.keep)
+        if results.costs:
             show(results)
             write(results.rows(), options.json)
 

@@ -1,8 +1,8 @@
-"""What it costs to keep up with a big cluster: our engine beside a plain client-go informer, in the same minute.
+"""What it costs to watch a large cluster: our engine compared with a plain client-go informer.
 
     python benchmarks/runtime.py [--json FILE] [--pods 10000] [--nodes 10000] [--only replay|real]
 
-Two tables: a replay of prepared bytes (how fast can it be fed), and a real kube-apiserver with as many pods and nodes.
+Two tables: a replay of prepared bytes (maximum throughput), and a real kube-apiserver with as many pods and nodes.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # also when run as a script
+sys.path.insert(0, str(Path(__file__).parents[1]))  # for imports when run as a script
 
 from benchmarks.informer.follower import Result
 from benchmarks.informer.population import Population
@@ -59,14 +59,14 @@ def main() -> None:
 
 
 def build(folder: Path) -> Path:
-    """The Go program, from its sources."""
+    """Build the Go program."""
     program = folder / "goinformer"
     subprocess.run(["go", "build", "-o", str(program), "."], cwd=HERE / "goinformer", check=True)
     return program
 
 
 def replay(program: Path, pods: int, events: int) -> dict[str, Result]:
-    """Each program is fed the same watch from memory, on a core of its own."""
+    """Each program reads the same watch, replayed from memory, pinned to its own core."""
     argv = [str(program), "serve", f"-pods={pods}", f"-events={events}"]
     with running(argv, core=CORES[0]) as server:
         assert server.stdout is not None
@@ -80,15 +80,15 @@ def replay(program: Path, pods: int, events: int) -> dict[str, Result]:
 
 
 def real(program: Path, folder: Path, pods: int, nodes: int, changes: int) -> dict[str, Result]:
-    """Both programs follow the same cluster, one after the other, while the same number of pods change."""
+    """Both programs watch the same cluster, one after the other, while the same number of pods change."""
     os.environ["XDG_STATE_HOME"] = str(folder / "state")
     cluster = Cluster(NAME)
     cluster.up([])
     try:
         population = Population(cluster.kubeconfig)
-        asyncio.run(population.settle())
-        # It would take nodes without kubelets for lost, and write about it all the time.
-        with stopped(cluster, "kube-controller-manager"):
+        asyncio.run(population.create_namespace())
+        # It would mark nodes without kubelets as lost, and write all the time.
+        with paused(cluster, "kube-controller-manager"):
             asyncio.run(population.create(pods, nodes))
             kubeconfig = str(cluster.kubeconfig)
             ours = follower(f"--kubeconfig={kubeconfig}", "--nodes", f"--events={changes}")
@@ -106,20 +106,15 @@ def real(program: Path, folder: Path, pods: int, nodes: int, changes: int) -> di
 
 
 @contextmanager
-def stopped(cluster: Cluster, name: str) -> Iterator[None]:
-    """Hold a part of the control plane still."""
-    number = next(part.pid for part in cluster.status().components if part.name == name)
-    init = cluster.home.init()
-    assert init is not None
-    for child in Path(f"/proc/{init.pid}/task/{init.pid}/children").read_text().split():
-        if Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].split("\n")[0].split()[-1] == str(number):
-            os.kill(int(child), signal.SIGSTOP)
-            try:
-                yield
-            finally:
-                os.kill(int(child), signal.SIGCONT)
-            return
-    raise RuntimeError(f"{name} has no process")
+def paused(cluster: Cluster, component: str) -> Iterator[None]:
+    """Pause a component of the control plane."""
+    pid = cluster.host_pid(component)
+    assert pid, f"{component} has no process"
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 def follower(*args: str) -> list[str]:
@@ -174,7 +169,7 @@ def real_rows(results: dict[str, Result]) -> list[Row]:
 
 
 def show(title: str, results: dict[str, Result]) -> None:
-    """One column for each program, and ours as a ratio of each other: below 1 is less, above 1 is more."""
+    """Print one column for each program, and the ratio of ours to each of the others."""
     others = [name for name in results if name != "ours"]
     table = Table("", "ours", *others, *(f"ours / {name}" for name in others), title=title)
     measures: dict[str, Callable[[Result], float]] = {

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// follow caches pods (and nodes), with two indices and a work queue whose workers do nothing, and prints what it cost.
+// follow caches pods (and nodes), with two indices and a work queue whose workers do nothing, and prints what this cost.
 func follow(args []string) error {
 	flags := flag.NewFlagSet("follow", flag.ExitOnError)
 	server := flags.String("server", "", "URL of a server without TLS")

@@ -1,7 +1,7 @@
-// A plain client-go informer program, the yardstick of benchmarks/runtime.py, and the byte replay that both are fed from.
+// A plain client-go informer, with which benchmarks/runtime.py compares our engine, and the server that replays a watch to both.
 //
 //	goinformer serve  -pods N -events N -listen HOST:PORT
-//	goinformer follow -server URL | -kubeconfig FILE  -pods N -nodes N -events N
+//	goinformer follow -server URL | -kubeconfig FILE  [-namespace NAME] [-nodes] -events N
 package main
 
 import (

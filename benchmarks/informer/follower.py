@@ -1,6 +1,6 @@
-"""The Python half of benchmarks/runtime.py: follows pods (and nodes) with our engine and prints what it cost.
+"""The Python program of benchmarks/runtime.py: watches pods (and nodes) with our engine and prints what it cost.
 
-Two indices on pods and a controller that does nothing, like the Go program beside it.
+Like the Go program, it has two indices on pods and a controller that does nothing.
 """
 
 import argparse
@@ -26,7 +26,7 @@ from kubeslurm.kube.transport.http import HttpTransport
 
 
 class Result(msgspec.Struct, frozen=True):
-    """What one program needed to follow the same changes."""
+    """What one program needed for the same changes."""
 
     objects: int
     changes_seen: int
@@ -42,12 +42,12 @@ class Result(msgspec.Struct, frozen=True):
 
     @property
     def cpu_us_per_event(self) -> float:
-        """CPU time for each object received, in the first list or as a change."""
+        """CPU time for each object, from the initial list or from a change."""
         return self.cpu_s / (self.objects + self.changes_seen) * 1e6
 
 
 class Count:
-    """Counts changes after the first list and tells when the last one has come."""
+    """Counts changes after the initial list, and is done at the last one."""
 
     def __init__(self, events: int) -> None:
         self.events = events
@@ -61,8 +61,8 @@ class Count:
                 self.done.set()
 
 
-def cached(connection: Connection, namespace: str, nodes: bool) -> Caches:
-    """What is followed: pods with two indices, and nodes if asked for."""
+def make_caches(connection: Connection, namespace: str, nodes: bool) -> Caches:
+    """Caches of pods with two indices, and of nodes if asked for."""
     caches = Caches(connection, namespaces=[namespace] if namespace else ())
     caches.add(
         POD,
@@ -78,8 +78,8 @@ def cached(connection: Connection, namespace: str, nodes: bool) -> Caches:
 
 async def follow(connection: Connection, namespace: str, nodes: bool, events: int) -> Result:
     started, cpu = time.monotonic(), time.process_time()
-    caches, count = cached(connection, namespace, nodes), Count(events)
-    pods, meter, controller = caches.store(POD), StallMeter(period=0.02), Controller("nothing", nothing)
+    caches, count = make_caches(connection, namespace, nodes), Count(events)
+    pods, meter, controller = caches.store(POD), StallMeter(period=0.02), Controller("idle", do_nothing)
     pods.subscribe(count)
     controller.watch(pods, lambda pod: [key_of(pod)])
     running = [asyncio.create_task(source.run()) for _, source in caches.reflectors]
@@ -106,7 +106,7 @@ async def follow(connection: Connection, namespace: str, nodes: bool, events: in
     return result
 
 
-async def nothing(_key: Key) -> None:
+async def do_nothing(_key: Key) -> None:
     return
 
 

@@ -12,23 +12,25 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.kube.errors import AlreadyExists, ApiError
 from kubeslurm.kube.transport.connection import PATCH_TYPES, Connection, Request, connect
 
-WORKERS = 24
-WHERE = "slurm"
+CONCURRENCY = 24
+NAMESPACE_NAME = "slurm"
 
 
 class Population:
-    """Pods on nodes that no kubelet knows of."""
+    """Pods and nodes without kubelets."""
 
     def __init__(self, kubeconfig: Path) -> None:
         self._kubeconfig = kubeconfig
         self._round = 0
 
-    async def settle(self) -> None:
-        """A namespace in which pods can be created."""
+    async def create_namespace(self) -> None:
+        """Create the namespace, and wait for its default service account."""
         connection = Connection(connect(self._kubeconfig), timeout=60)
-        tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": WHERE}}
+        tree = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE_NAME}}
         await connection.write(_post(NAMESPACE.path(), "Namespace", tree))
-        account = Request(verb="get", kind="ServiceAccount", path=f"/api/v1/namespaces/{WHERE}/serviceaccounts/default")
+        account = Request(
+            verb="get", kind="ServiceAccount", path=f"/api/v1/namespaces/{NAMESPACE_NAME}/serviceaccounts/default"
+        )
         async with asyncio.timeout(60):
             while True:
                 try:
@@ -41,17 +43,17 @@ class Population:
 
     async def create(self, pods: int, nodes: int) -> None:
         await self._send(_post(NODE.path(), "Node", node(number)) for number in range(nodes))
-        await self._send(_post(POD.path(WHERE), "Pod", pod(number, nodes)) for number in range(pods))
+        await self._send(_post(POD.path(NAMESPACE_NAME), "Pod", pod(number, nodes)) for number in range(pods))
 
     async def change(self, count: int) -> None:
-        """Give the first pods a new status each."""
+        """Change the status of the first pods."""
         self._round += 1
         await self._send(
             Request(
                 verb="patch",
                 kind="Pod",
                 method="PATCH",
-                path=POD.path(WHERE, pod_name(number), "status"),
+                path=POD.path(NAMESPACE_NAME, pod_name(number), "status"),
                 body=msgspec.json.encode({"status": status(f"10.{self._round}.{number >> 8}.{number & 255}")}),
                 content_type=PATCH_TYPES["merge"],
             )
@@ -59,7 +61,7 @@ class Population:
         )
 
     async def _send(self, requests: Iterable[Request]) -> None:
-        connection = Connection(connect(self._kubeconfig), writes=WORKERS, timeout=120)
+        connection = Connection(connect(self._kubeconfig), writes=CONCURRENCY, timeout=120)
         pending = iter(requests)
 
         async def work() -> None:
@@ -69,7 +71,7 @@ class Population:
                 except AlreadyExists:
                     continue
 
-        await asyncio.gather(*(work() for _ in range(WORKERS)))
+        await asyncio.gather(*(work() for _ in range(CONCURRENCY)))
         await connection.close()
 
 
@@ -101,7 +103,7 @@ def pod(number: int, nodes: int) -> Tree:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "namespace": WHERE,
+            "namespace": NAMESPACE_NAME,
             "name": pod_name(number),
             "labels": labels,
             "annotations": {"note": "n" * 200},
@@ -147,7 +149,7 @@ def node_name(number: int) -> str:
 
 
 def node(number: int) -> Tree:
-    """A node with a list of images, the largest part of a real one."""
+    """A node with a list of images, which is the largest part of a real node."""
     amounts = {"cpu": "128", "memory": "1024Gi", "pods": "110", "ephemeral-storage": "900Gi"}
     images = [
         {"names": [f"registry.example.org/some/image-{index}@sha256:{index:064x}"], "sizeBytes": 123456789 + index}

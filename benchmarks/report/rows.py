@@ -1,4 +1,4 @@
-"""What a benchmark has measured, for people and for programs."""
+"""Results of benchmarks, and how they are written to a file."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +15,6 @@ class Row(msgspec.Struct, frozen=True):
 
 
 def write(rows: Sequence[Row], file: Path | None) -> None:
-    """Writes the rows as JSON, where a file is wanted."""
+    """Write the rows as JSON, if a file is given."""
     if file is not None:
         file.write_bytes(msgspec.json.format(msgspec.json.encode(rows), indent=2))

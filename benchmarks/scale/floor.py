@@ -1,9 +1,9 @@
-"""What Kubernetes alone takes for as many pods: a Deployment of pods like the workers, which no operator minds."""
+"""The lower bound for a scale-out: a Deployment of as many pods like the workers, without the operator."""
 
 import time
 
-from benchmarks.scale.ground import KEY
-from benchmarks.scale.stage import Stage
+from benchmarks.scale.driver import Driver
+from benchmarks.scale.environment import NODESET_KEY
 from kubeslurm.api import names
 from kubeslurm.api.kinds import DEPLOYMENT, POD
 from kubeslurm.api.meta import Tree
@@ -11,24 +11,24 @@ from kubeslurm.cli.up.releases import SLURM_NAMESPACE
 from kubeslurm.engine.key import Key
 
 NAME = "bare"
-OWN = ("nodeName", "hostname", "subdomain", "priority", "serviceAccount", "volumes")
+POD_SPECIFIC = ("nodeName", "hostname", "subdomain", "priority", "serviceAccount", "volumes")
 
 
-async def measure(stage: Stage, pods: int) -> float:
-    """Seconds until they all run."""
-    model = next(iter(stage.pods))
-    tree = await stage.kube.get_tree(POD, Key(model.namespace, model.name))
+async def measure(driver: Driver, pods: int) -> float:
+    """Seconds until all pods are ready."""
+    model = next(iter(driver.pods))
+    tree = await driver.kube.get_tree(POD, Key(model.namespace, model.name))
     assert tree is not None
     start = time.monotonic()
-    await stage.kube.create(deployment(tree, pods))
-    await stage.until(f"{pods} bare pods", lambda: stage.ready(NAME) == pods)
+    await driver.kube.create(deployment(tree, pods))
+    await driver.wait_until(f"{pods} bare pods", lambda: driver.ready_replicas(NAME) == pods)
     return time.monotonic() - start
 
 
 def deployment(worker: Tree, replicas: int) -> Tree:
-    """Of pods that the scheduler has as much trouble with as with the worker, and that are none."""
-    labels = {names.LABEL_NAME: names.SLURMD, "bench": KEY}
-    spec = {field: value for field, value in worker["spec"].items() if field not in OWN}
+    """A Deployment of pods that are as expensive to schedule as the worker."""
+    labels = {names.LABEL_NAME: names.SLURMD, "bench": NODESET_KEY}
+    spec = {field: value for field, value in worker["spec"].items() if field not in POD_SPECIFIC}
     containers = [{**each, "volumeMounts": []} for each in spec["containers"]]
     inits = [{**each, "volumeMounts": []} for each in spec.get("initContainers", [])]
     return {

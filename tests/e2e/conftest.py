@@ -12,11 +12,13 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-from kubeslurm.cli.up import recipes
-from kubeslurm.cli.up.product import Product, access_to
+from kubeslurm.cli.up import images
+from kubeslurm.cli.up.access import local_access
+from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host import cache
 from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.host.tasks import Tasks
 from tests.support import audit
 from tests.support.rest import wait_until_at_rest
 from tests.support.slurm import Slurm
@@ -39,18 +41,18 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:
 
 
 @pytest.fixture(scope="session")
-def product() -> Iterator[Product]:
+def product() -> Iterator[Installation]:
     """The product as a user gets it: cluster, images, operator, Slurm with two workers."""
     keep = bool(os.environ.get("KUBESLURM_KEEP"))
     cluster = Cluster(NAME)
     if keep and cluster.running:
-        yield Product(access_to(cluster), tags_in(cluster))
+        yield Installation(local_access(cluster), tags_in(cluster))
         return
     cluster.down(purge=True)
     with Progress() as progress:
-        with cache.lock("end-to-end", waiting=lambda: progress.say("another test process builds the images")):
-            recipes.build(progress)
-        whole = Product.local(NAME, None, progress)
+        with cache.lock("end-to-end", on_wait=lambda: progress.print("another test process builds the images")):
+            images.build(images.groups(), tasks=Tasks(), progress=progress)
+        whole = Installation.local(NAME, None, progress)
         whole.install({}, progress)
     try:
         yield whole
@@ -77,7 +79,7 @@ def tags_in(cluster: Cluster) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def cluster(product: Product) -> Cluster:
+def cluster(product: Installation) -> Cluster:
     return Cluster(NAME)
 
 

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from kubeslurm.cli.up import helm, releases
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from tests.support.nodeset import Workers, node_of
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
@@ -18,7 +18,7 @@ MARK = "kubeslurm.dev/slurm-drain"
 class Operator:
     """The operator, told how to show drains; started anew only when that changes."""
 
-    def __init__(self, product: Product) -> None:
+    def __init__(self, product: Installation) -> None:
         self.product = product
         self.shows_as = ""
 
@@ -31,7 +31,7 @@ class Operator:
 
 
 @pytest.fixture(scope="module")
-def operator(product: Product) -> Iterator[Operator]:
+def operator(product: Installation) -> Iterator[Operator]:
     told = Operator(product)
     yield told
     told.show_as("")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.support import audit, installation
 from tests.support.audit import Asked
@@ -69,7 +69,7 @@ def as_before(slurm: Slurm) -> Iterator[None]:
 
 
 @pytest.fixture
-def installed(cluster: Cluster, product: Product, as_before: None) -> Iterator[Cluster]:
+def installed(cluster: Cluster, product: Installation, as_before: None) -> Iterator[Cluster]:
     """Such an installation with our images, in the place of our own."""
     objects, admission = installation.whole(NAMESPACE, product.tags)
     with ours_away(cluster):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
@@ -43,7 +43,7 @@ spec:
 
 
 @pytest.fixture
-def site(cluster: Cluster, product: Product, slurm: Slurm) -> Iterator[Slurm]:
+def site(cluster: Cluster, product: Installation, slurm: Slurm) -> Iterator[Slurm]:
     """The objects for workers of a slurmctld that is not ours to run."""
     found = Slurm(cluster, NAMESPACE, "site")
     keys = {}

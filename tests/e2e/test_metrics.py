@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli.up.product import ESTABLISHED
+from kubeslurm.cli.up.installation import ESTABLISHED
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for

@@ -2,7 +2,7 @@
 
 from kubeslurm.api.names import FINALIZER
 from kubeslurm.cli.up import helm, releases
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from tests.support.slurm import KINDS, Slurm
 from tests.support.waiting import wait_for
 
@@ -12,7 +12,7 @@ def held(slurm: Slurm) -> list[bool]:
     return [FINALIZER in item["metadata"].get("finalizers", ()) for item in slurm.get(KINDS)["items"]]
 
 
-def test_a_cluster_runs_on_without_the_operator_and_is_taken_up_again(slurm: Slurm, product: Product) -> None:
+def test_a_cluster_runs_on_without_the_operator_and_is_taken_up_again(slurm: Slurm, product: Installation) -> None:
     wait_for("the operator to hold its objects", lambda: all(held(slurm)))
     job = slurm.submit("sleep 5")
     try:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.nodeset import OPERATOR_SELECTOR, Workers
 from tests.support.predecessor.chart import WORKERS
@@ -30,7 +30,7 @@ def run_operators(cluster: Cluster, count: int) -> None:
 
 
 @pytest.fixture
-def old(cluster: Cluster, product: Product, slurm: Slurm) -> Iterator[Predecessor]:
+def old(cluster: Cluster, product: Installation, slurm: Slurm) -> Iterator[Predecessor]:
     """The other operator's cluster with idle workers, and no operator at work."""
     made = Predecessor(cluster, NAMESPACE, product.tags)
     try:

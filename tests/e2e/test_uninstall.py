@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.cli.up import helm, releases
 from kubeslurm.cli.up.helm import Release
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.support.nodeset import Workers, leads
 from tests.support.slurm import Slurm
@@ -18,7 +18,7 @@ NAMESPACE = "second"
 
 
 @pytest.fixture
-def second(cluster: Cluster, product: Product) -> Iterator[Slurm]:
+def second(cluster: Cluster, product: Installation) -> Iterator[Slurm]:
     """Another Slurm cluster beside the first."""
     base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
     release = Release("slurm-two", NAMESPACE, base.chart, base.values)
@@ -39,14 +39,14 @@ def left(slurm: Slurm) -> list[str]:
     return text.split() + [name for name in own if "kube-root-ca" not in name]
 
 
-def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Product) -> None:
+def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Installation) -> None:
     helm.uninstall(product.access, "slurm-two", NAMESPACE)
     wait_for("everything to be gone", lambda: not left(second))
     claims = second.kubectl("get", "persistentvolumeclaims", "--output=name").split()
     assert claims == ["persistentvolumeclaim/statesave-slurm-two-controller-0"]
 
 
-def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second: Slurm, product: Product) -> None:
+def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second: Slurm, product: Installation) -> None:
     before = second.submit("true")
     second.wait_for_job(before, "COMPLETED")
     try:
@@ -61,7 +61,7 @@ def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second
     assert second.submit("true") > before
 
 
-def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, product: Product) -> None:
+def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, product: Installation) -> None:
     workers = Workers(second, "slurm-two-worker-worker")
     job = workers.run_job(600)
     uids = workers.uids()

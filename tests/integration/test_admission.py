@@ -69,7 +69,7 @@ def service() -> list[Tree]:
         "kind": "EndpointSlice",
         "metadata": metadata | {"labels": {"kubernetes.io/service-name": NAME}},
         "addressType": "IPv4",
-        "endpoints": [{"addresses": [network.FABRIC], "conditions": {"ready": True}}],
+        "endpoints": [{"addresses": [network.BRIDGE_IP], "conditions": {"ready": True}}],
         "ports": [{"name": "", "port": 443}],
     }
     return [tree, endpoints]
@@ -80,7 +80,7 @@ def process(cluster: Cluster, folder: Path) -> Iterator[None]:
     """`kubeslurm webhook` in the cluster's network, with the rights that the chart gives and no others."""
     token = cluster.kubectl("create", "token", NAME, f"--namespace={WHERE}").strip()
     config = yaml.safe_load(cluster.kubeconfig.read_text())
-    config["clusters"][0]["cluster"]["server"] = f"https://{network.FABRIC}:{network.API_PORT}"
+    config["clusters"][0]["cluster"]["server"] = f"https://{network.BRIDGE_IP}:{network.API_PORT}"
     config["users"][0]["user"] = {"token": token}
     kubeconfig, log = folder / "kubeconfig", folder / "log"
     kubeconfig.write_text(yaml.safe_dump(config))
@@ -88,7 +88,7 @@ def process(cluster: Cluster, folder: Path) -> Iterator[None]:
     assert init is not None
     argv = ["nsenter", f"--target={init.pid}", "--net", "--", sys.executable, "-m", "kubeslurm.operator", "webhook"]
     flags = [f"--kubeconfig={kubeconfig}", f"--namespace={WHERE}", f"--cert-secret={CERTIFICATES.name}"]
-    addresses = [f"--server-addr={network.FABRIC}:443", f"--health-addr={network.FABRIC}:18081"]
+    addresses = [f"--server-addr={network.BRIDGE_IP}:443", f"--health-addr={network.BRIDGE_IP}:18081"]
     with log.open("wb") as out, subprocess.Popen([*argv, *flags, *addresses], stderr=out) as started:
         try:
             wait_for("the certificate to be loaded", lambda: "certificate loaded" in log.read_text())

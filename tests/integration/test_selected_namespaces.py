@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli.up.helm import Release, rendered
+from kubeslurm.cli.up.helm import Release, render
 from kubeslurm.cli.up.releases import CHARTS
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.operator.rbac import cached
@@ -65,7 +65,7 @@ async def until_all_watches_are_logged(cluster: Cluster, namespace: str) -> None
 def chart(namespace: str) -> tuple[list[Tree], list[str]]:
     """The chart's objects for the operator's account, and the operator's flags."""
     values = {"operator": {"namespaces": SELECTED}, "webhook": {"enabled": False}}
-    text = rendered(Release("slurm-operator", namespace, CHARTS / "slurm-operator", values))
+    text = render(Release("slurm-operator", namespace, CHARTS / "slurm-operator", values))
     trees = [tree for tree in yaml.safe_load_all(text) if tree]
     (deployment,) = (tree for tree in trees if tree["kind"] == "Deployment")
     (container,) = deployment["spec"]["template"]["spec"]["containers"]

@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import contextlib
 import os
 import signal
 import sys
@@ -66,22 +65,9 @@ async def writer(connection: Connection, namespace: str) -> Writer:
 
 def kill_component(cluster: Cluster, name: str) -> None:
     """Kill a component of the control plane and wait for its end; the cluster's supervisor starts it again."""
-    process = wait_for(f"a process of {name}", lambda: process_of(cluster, name))
+    process = wait_for(f"a process of {name}", lambda: cluster.host_pid(name))
     os.kill(process, signal.SIGKILL)
-    wait_for(f"the end of {name}", lambda: process_of(cluster, name) not in (process, 0))
-
-
-def process_of(cluster: Cluster, name: str) -> int:
-    """The process id, outside of the cluster, of a component of the control plane; 0 while there is none."""
-    number = next(part.pid for part in cluster.status().components if part.name == name)
-    init = cluster.home.init()
-    assert init is not None
-    for child in Path(f"/proc/{init.pid}/task/{init.pid}/children").read_text().split():
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # ended meanwhile
-            fields = dict(line.split(":", 1) for line in Path(f"/proc/{child}/status").read_text().splitlines())
-            if fields["NSpid"].split()[-1] == str(number):
-                return int(child)
-    return 0
+    wait_for(f"the end of {name}", lambda: cluster.host_pid(name) not in (process, 0))
 
 
 ETCD_CALL = """
@@ -97,7 +83,7 @@ def etcd(cluster: Cluster, call: str, body: Tree) -> Tree:
     """One request to etcd's JSON gateway, with the API server's certificate."""
     url = f"https://127.0.0.1:2379/v3/kv/{call}"
     text = msgspec.json.encode(body).decode()
-    done = cluster.fabric_exec([sys.executable, "-c", ETCD_CALL, str(cluster.home.pki), url, text])
+    done = cluster.exec_in_network([sys.executable, "-c", ETCD_CALL, str(cluster.home.pki), url, text])
     assert done.returncode == 0, done.stdout + done.stderr
     answer: Tree = msgspec.json.decode(done.stdout)
     return answer

@@ -1,4 +1,4 @@
-"""One cluster of three nodes for most tests, in a state directory of the test run's own."""
+"""One cluster of three nodes that most tests share, in a separate state directory."""
 
 import json
 import os
@@ -13,7 +13,8 @@ import pytest
 from kubeslurm.local.cluster import nodespec
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host.progress import Progress
-from kubeslurm.local.images import build as images
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import builder, store
 from kubeslurm.local.sources import SOURCES
 from tests.local.support import Namespace, wait_for
 
@@ -22,11 +23,11 @@ GPU = "gpu:count=1,label=tier=fast,taint=gpu=yes:NoSchedule,resource=nvidia.com/
 
 @pytest.fixture(scope="session")
 def state_home() -> Iterator[Path]:
-    """Clusters of the tests are kept apart from those of whoever runs them, and found again by the next run."""
+    """A state directory for the clusters of tests only; the next run finds what a killed run left."""
     home = Path(tempfile.gettempdir(), f"kubeslurm-{os.environ.get('KUBESLURM_E2E', 'tests')}-{os.getuid()}")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(home))
-        for name in ("shared", "small"):  # what a run that was killed left behind takes memory and inotify instances
+        for name in ("shared", "small"):  # left by a run that was killed
             Cluster(name).down(purge=True)
         yield home
         shutil.rmtree(home, ignore_errors=True)
@@ -34,12 +35,13 @@ def state_home() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def cluster(state_home: Path) -> Iterator[Cluster]:
-    """Two plain nodes and one with labels, a taint and pretended GPUs."""
-    box = images.build("testbox", tag="1", context=SOURCES / "images" / "testbox", progress=Progress())
+    """Two plain nodes, and one with a label, a taint and fake GPUs."""
+    spec = builder.BuildSpec("testbox", "1", SOURCES / "images" / "testbox")
+    image = builder.build(spec, tasks=Tasks(), progress=Progress())
     shared = Cluster("shared")
     shared.up(nodespec.nodes(2, [GPU]))
     try:
-        images.push(box, shared.registry, ca=shared.ca)
+        store.push(image, shared.registry, ca=shared.ca)
         yield shared
     finally:
         shared.down(purge=True)

@@ -1,4 +1,4 @@
-"""What tests of the local cluster share: waiting with a deadline, pods in few words, a look at the whole machine."""
+"""Helpers for tests of the local cluster: waiting, manifests, and the state of the whole machine."""
 
 import contextlib
 import json
@@ -16,12 +16,12 @@ from tests.support import waiting
 
 Tree = dict[str, Any]
 BOX = "localhost/testbox:1"
-# A command that fails is tried again: the API server may just be starting.
+# A command that fails is retried: the API server may be starting.
 wait_for = partial(waiting.wait_for, within=300.0, every=0.1, despite=LocalError)
 
 
 class Namespace:
-    """A namespace of one test's own."""
+    """The namespace of one test."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self.cluster = cluster
@@ -52,7 +52,7 @@ class Namespace:
 
 
 def pod(name: str, script: str = "sleep 2147483647", *, node: str = "", **spec: Any) -> Tree:
-    """A pod that runs a script, without patience at its end. `container` adds to its container."""
+    """A pod that runs a script, with no grace period. `container` adds fields to its container."""
     container = {"name": "box", "image": BOX, "command": ["sh", "-c", script], **spec.pop("container", {})}
     selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
     return {
@@ -78,7 +78,7 @@ def web(name: str, *, node: str = "") -> Tree:
 
 
 def claim(name: str, mode: str, storage_class: str | None = None) -> Tree:
-    """A request for a volume."""
+    """A PersistentVolumeClaim."""
     spec: Tree = {"accessModes": [mode], "resources": {"requests": {"storage": "1Gi"}}}
     if storage_class:
         spec["storageClassName"] = storage_class
@@ -86,7 +86,7 @@ def claim(name: str, mode: str, storage_class: str | None = None) -> Tree:
 
 
 def mounts() -> set[str]:
-    """Mount points of this machine, as this process sees them, that may be ours."""
+    """Mount points in this mount namespace that may be ours."""
     points = {line.split(" ")[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     return set(filter(OURS.search, points))
 
@@ -96,9 +96,9 @@ def links() -> set[str]:
     return set(os.listdir("/sys/class/net"))
 
 
-# Where programs that are installed, or run as services, leave their traces.
-TRACES = ("/etc", "/run", "/var/lib")
-# The machine has other users and programs, which come and go as they like.
+# Where installed programs and services write files.
+SYSTEM_DIRECTORIES = ("/etc", "/run", "/var/lib")
+# Files of other programs, which may change during a test, are ignored.
 OURS = re.compile(r"kube|container|runc|cni|etcd|coredns|registry|netns")
 SETTINGS = (
     "net/ipv4/ip_forward",
@@ -112,37 +112,37 @@ SETTINGS = (
 
 
 def files() -> set[str]:
-    """Files outside a cluster's state with the name of a program of ours."""
-    walks = (walk for root in TRACES for walk in os.walk(root))
+    """Files outside the state directory that may be ours, by their name."""
+    walks = (walk for root in SYSTEM_DIRECTORIES for walk in os.walk(root))
     found = {f"{folder}/{name}" for folder, folders, names in walks for name in (*folders, *names)}
     return set(filter(OURS.search, found | set(os.listdir("/tmp"))))  # noqa: S108
 
 
 def kernel_settings() -> dict[str, str]:
-    """What a kubelet would change on a machine of its own."""
+    """Kernel settings that a kubelet usually changes."""
     return {name: Path("/proc/sys", name).read_text() for name in SETTINGS}
 
 
 def listeners(cluster: Cluster) -> set[tuple[str, int]]:
-    """Where a cluster's processes listen for TCP in this machine's own network: address as the kernel has it, port."""
+    """Where a cluster's processes listen for TCP on the host: address as in /proc/net/tcp, and port."""
     ours = {inode for pid, _ in processes(cluster) for inode in _sockets(pid)}
     tables = (Path("/proc/net", name).read_text().splitlines()[1:] for name in ("tcp", "tcp6"))
     rows = [row.split() for table in tables for row in table]
-    places = [row[1].split(":") for row in rows if row[3] == "0A" and row[9] in ours]
-    return {(address, int(port, 16)) for address, port in places}
+    found = [row[1].split(":") for row in rows if row[3] == "0A" and row[9] in ours]
+    return {(address, int(port, 16)) for address, port in found}
 
 
 def _sockets(pid: int) -> set[str]:
     found = set()
-    with contextlib.suppress(OSError):  # the process has ended meanwhile
+    with contextlib.suppress(OSError):  # the process has exited
         for name in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):  # closed meanwhile
+            with contextlib.suppress(OSError):  # the file is closed
                 found.add(os.readlink(f"/proc/{pid}/fd/{name}").removeprefix("socket:[").removesuffix("]"))
     return found
 
 
 def control_groups(cluster: Cluster) -> list[Path]:
-    """Control groups of a cluster, in every tree of the machine."""
+    """Control groups of a cluster, in every hierarchy."""
     return [directory for directory in cgroups.detect().directories(cluster.home.group) if directory.exists()]
 
 
@@ -151,11 +151,11 @@ def processes(cluster: Cluster) -> set[tuple[int, int]]:
     pids: set[int] = set()
     for directory in control_groups(cluster):
         for folder, _, _ in os.walk(directory):
-            with contextlib.suppress(OSError):  # a group of a pod that has ended meanwhile
+            with contextlib.suppress(OSError):  # the group of a pod that just ended
                 pids |= set(map(int, Path(folder, "cgroup.procs").read_text().split()))
-    return {(pid, started) for pid in pids if (started := state.started(pid))}
+    return {(pid, started) for pid in pids if (started := state.start_time(pid))}
 
 
-def alive(found: set[tuple[int, int]]) -> bool:
+def any_alive(found: set[tuple[int, int]]) -> bool:
     """Whether any of these processes still runs."""
-    return any(state.started(pid) == started for pid, started in found)
+    return any(state.start_time(pid) == started for pid, started in found)

@@ -1,4 +1,4 @@
-"""The record of what programs in pods ask the API server for."""
+"""The audit log of the API server."""
 
 import json
 import subprocess
@@ -8,24 +8,24 @@ from kubeslurm.local.cluster.cluster import Cluster
 from tests.local.support import Namespace, Tree, wait_for
 
 
-def recorded(cluster: Cluster) -> list[Tree]:
-    # What comes after the last end of a line is still being written.
+def audit_events(cluster: Cluster) -> list[Tree]:
+    # The last line may be incomplete.
     return [json.loads(line) for line in cluster.log("audit").read_text().split("\n")[:-1]]
 
 
-def test_requests_of_service_accounts_are_on_record_and_no_others(cluster: Cluster, namespace: Namespace) -> None:
+def test_only_requests_of_service_accounts_are_logged(cluster: Cluster, namespace: Namespace) -> None:
     token = namespace.kubectl("create", "token", "default").strip()
     server = f"https://{cluster.spec.address}:{network.API_PORT}"
     access = ("--kubeconfig=/dev/null", f"--server={server}", f"--certificate-authority={cluster.ca}")
     kubectl = cluster.kubectl_command()[0]
-    asked = [kubectl, *access, f"--token={token}", f"--namespace={namespace.name}", "get", "secret", "some"]
-    assert "forbidden" in subprocess.run(asked, capture_output=True, text=True, check=False).stderr
+    command = [kubectl, *access, f"--token={token}", f"--namespace={namespace.name}", "get", "secret", "some"]
+    assert "forbidden" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
 
     def found() -> list[Tree]:
-        return [each for each in recorded(cluster) if each.get("objectRef", {}).get("namespace") == namespace.name]
+        return [each for each in audit_events(cluster) if each.get("objectRef", {}).get("namespace") == namespace.name]
 
-    (seen,) = wait_for("the request on record", found)
-    assert (seen["verb"], seen["objectRef"]["resource"], seen["responseStatus"]["code"]) == ("get", "secrets", 403)
-    users = {each["user"]["username"] for each in recorded(cluster)}
+    (event,) = wait_for("the request in the audit log", found)
+    assert (event["verb"], event["objectRef"]["resource"], event["responseStatus"]["code"]) == ("get", "secrets", 403)
+    users = {each["user"]["username"] for each in audit_events(cluster)}
     assert all(name.startswith("system:serviceaccount:") for name in users)
     assert not any(name.startswith("system:serviceaccount:kube-system:") for name in users)

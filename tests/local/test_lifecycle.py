@@ -1,4 +1,4 @@
-"""Start, stop, several clusters, what is kept and what is left behind."""
+"""Starting and stopping clusters: what is kept, and what is removed."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from tests.local.support import (
     Namespace,
-    alive,
+    any_alive,
     control_groups,
     files,
     kernel_settings,
@@ -31,14 +31,14 @@ from tests.local.support import (
 
 @pytest.fixture
 def small(state_home: Path) -> Iterator[Cluster]:
-    """A cluster of the test's own, gone afterwards."""
+    """A separate cluster for one test."""
     yield Cluster("small")
     Cluster("small").down(purge=True)
 
 
-def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Cluster) -> None:
+def test_down_keeps_the_state_of_a_cluster_and_leaves_nothing_else(small: Cluster) -> None:
     before = mounts(), links(), kernel_settings()
-    there = files()
+    files_before = files()
     assert small.up(nodespec.nodes(1, []))
     assert (mounts(), links(), kernel_settings()) == before
     small.kubectl("create", "configmap", "kept", "--from-literal=a=b")
@@ -46,9 +46,9 @@ def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Clu
     running = processes(small)
     assert len(running) > 10
     assert small.down()
-    assert not alive(running)
+    assert not any_alive(running)
     assert (mounts(), links(), kernel_settings()) == before
-    assert files() - there == set()
+    assert files() - files_before == set()
     assert control_groups(small) == []
     assert not small.home.run.exists()
 
@@ -62,16 +62,16 @@ def test_a_cluster_comes_up_keeps_its_state_and_leaves_nothing_behind(small: Clu
     assert [node.name for node in small.spec.nodes] == ["node-1"]
 
 
-def test_two_clusters_run_side_by_side(cluster: Cluster, small: Cluster) -> None:
+def test_two_clusters_run_at_the_same_time(cluster: Cluster, small: Cluster) -> None:
     small.up(nodespec.nodes(1, []))
     assert small.spec.address != cluster.spec.address
     assert small.kubectl("get", "nodes", "-o", "name").split() == ["node/node-1"]
     assert len(cluster.kubectl("get", "nodes", "-o", "name").split()) == 3
     small.down()
-    wait_for("the other cluster to be well", lambda: cluster.kubectl("get", "--raw", "/readyz") == "ok")
+    wait_for("the other cluster to be ready", lambda: cluster.kubectl("get", "--raw", "/readyz") == "ok")
 
 
-def test_a_control_plane_alone_is_a_cluster_too(small: Cluster) -> None:
+def test_a_cluster_can_have_no_nodes(small: Cluster) -> None:
     small.up([])
     assert small.kubectl("get", "nodes") == ""
     assert small.kubectl("get", "storageclass", "-o", "name").split() == [
@@ -80,7 +80,7 @@ def test_a_control_plane_alone_is_a_cluster_too(small: Cluster) -> None:
     ]
 
 
-def test_nodes_that_are_no_longer_asked_for_go(small: Cluster) -> None:
+def test_nodes_that_are_no_longer_asked_for_are_deleted(small: Cluster) -> None:
     small.up(nodespec.nodes(1, []), fake_nodes=20)
     assert len(small.kubectl("get", "nodes", "-o", "name").split()) == 21
     small.down()
@@ -89,7 +89,7 @@ def test_nodes_that_are_no_longer_asked_for_go(small: Cluster) -> None:
     assert list(small.home.nodes.iterdir()) == []
 
 
-def test_a_port_that_is_taken_is_said_before_anything_starts(small: Cluster) -> None:
+def test_a_port_in_use_is_an_error_before_anything_starts(small: Cluster) -> None:
     address = state.address_for(small.home.path, set())
     with socket.create_server((address, 5000)), pytest.raises(LocalError, match=f"Port 5000 of {address}"):
         small.up([])
@@ -104,13 +104,13 @@ def test_up_of_a_running_cluster_changes_nothing(cluster: Cluster) -> None:
     assert len(cluster.spec.nodes) == 3
 
 
-def test_the_kubeconfig_is_for_its_owner_only(cluster: Cluster) -> None:
+def test_the_kubeconfig_is_readable_only_by_its_owner(cluster: Cluster) -> None:
     assert stat.S_IMODE(cluster.kubeconfig.stat().st_mode) == 0o600
     assert stat.S_IMODE(cluster.home.path.stat().st_mode) == 0o700
     assert [p.name for p in cluster.home.pki.glob("*.key") if stat.S_IMODE(p.stat().st_mode) != 0o600] == []
 
 
-def test_nothing_listens_beyond_the_clusters_own_loopback_address(cluster: Cluster, namespace: Namespace) -> None:
+def test_a_cluster_listens_only_on_its_own_loopback_address(cluster: Cluster, namespace: Namespace) -> None:
     namespace.apply(service("site", type="NodePort"))
     node_port = namespace.get("service/site")["spec"]["ports"][0]["nodePort"]
     assert cluster.spec.address.startswith("127.")
@@ -120,12 +120,12 @@ def test_nothing_listens_beyond_the_clusters_own_loopback_address(cluster: Clust
     assert {network.API_PORT, network.REGISTRY_PORT, node_port} <= {port for _, port in listeners(cluster)}
 
 
-def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster) -> None:
+def test_when_the_init_is_killed_everything_ends_and_up_starts_it_again(small: Cluster) -> None:
     small.up([])
     init = small.home.init()
     assert init is not None
     os.kill(init.pid, signal.SIGKILL)
-    wait_for("the init to be gone", lambda: not small.running)
+    wait_for("the init to end", lambda: not small.running)
     with pytest.raises(LocalError, match="is not running"):
         small.status()
     assert control_groups(small) != []
@@ -133,28 +133,28 @@ def test_a_crash_of_the_init_ends_everything_and_up_starts_again(small: Cluster)
     wait_for("the apiserver to be ready", lambda: small.kubectl("get", "--raw", "/readyz") == "ok")
 
 
-def test_a_cluster_whose_record_is_lost_is_found_and_taken_down(small: Cluster) -> None:
+def test_down_stops_a_cluster_whose_init_record_is_lost(small: Cluster) -> None:
     small.up([])
     running = processes(small)
     (small.home.run / "init.json").unlink()
     assert not small.running
     assert small.down()
-    assert not alive(running)
+    assert not any_alive(running)
     assert control_groups(small) == []
 
 
-# An `up` that gets no further than to wait for the cluster: on a slow day it would be done before the signal comes.
-UNENDING = """
+# An `up` that waits for ever instead of until the cluster is ready, so that the signal always comes in time.
+ENDLESS_UP = """
 import signal
-from kubeslurm.local import readiness
-from kubeslurm.local.cluster import Cluster
+from kubeslurm.local.cluster import readiness
+from kubeslurm.local.cluster.cluster import Cluster
 
 def wait(*_):
-    print("waits", flush=True)
+    print("waiting", flush=True)
     while True:
         signal.pause()
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells ignore SIGINT in background processes
 readiness.wait_until_ready = wait
 Cluster("small").up([])
 """
@@ -162,13 +162,13 @@ Cluster("small").up([])
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_an_interrupted_up_leaves_nothing_running(small: Cluster, number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", UNENDING], stdout=subprocess.PIPE) as command:
+    with subprocess.Popen([sys.executable, "-c", ENDLESS_UP], stdout=subprocess.PIPE) as command:
         assert command.stdout is not None
-        assert command.stdout.readline() == b"waits\n"
+        assert command.stdout.readline() == b"waiting\n"
         init = wait_for("the init to start", small.home.init)
         running = wait_for("processes of the cluster", lambda: processes(small))
         command.send_signal(number)
-    wait_for("every process to end", lambda: not alive(running | {(init.pid, init.started)}))
+    wait_for("every process to end", lambda: not any_alive(running | {(init.pid, init.started)}))
     if number == signal.SIGINT:
         assert control_groups(small) == []
         assert not small.home.run.exists()

@@ -1,4 +1,4 @@
-"""Nodes: what they are given, and what happens when they or their parts fail."""
+"""Nodes: their labels, taints and resources, and what happens when they or their components fail."""
 
 import contextlib
 import json
@@ -12,56 +12,58 @@ import pytest
 
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.host.supervisor import Condition
+from kubeslurm.local.host.supervisor import ComponentStatus
 from tests.local.support import Namespace, claim, pod, wait_for
 
 
-def test_nodes_have_the_labels_taints_and_resources_they_were_given(namespace: Namespace) -> None:
-    # A node that has just come up, or was slow to say that it is well, has a taint of Kubernetes' own for a while.
+def test_nodes_have_the_labels_taints_and_resources_of_their_spec(namespace: Namespace) -> None:
+    # A node that just started, or reported late, has a taint of Kubernetes for a while.
     taints = [{"key": "gpu", "value": "yes", "effect": "NoSchedule"}]
-    wait_for("its taint and no other", lambda: namespace.get("node/gpu-1")["spec"].get("taints") == taints)
+    wait_for("exactly its own taint", lambda: namespace.get("node/gpu-1")["spec"].get("taints") == taints)
     gpu = namespace.get("node/gpu-1")
     assert gpu["metadata"]["labels"]["tier"] == "fast"
     assert gpu["status"]["allocatable"]["nvidia.com/gpu"] == "8"
     assert "nvidia.com/gpu" not in namespace.get("node/node-1")["status"]["allocatable"]
 
 
-def test_pods_get_pretended_gpus_only_where_they_are(namespace: Namespace) -> None:
+def test_pods_with_fake_gpus_run_on_the_node_that_has_them(namespace: Namespace) -> None:
     toleration = {"key": "gpu", "operator": "Exists"}
-    asks = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
-    namespace.start(pod("trainer", container=asks, tolerations=[toleration]))
+    limits = {"resources": {"limits": {"nvidia.com/gpu": "2"}}}
+    namespace.start(pod("trainer", container=limits, tolerations=[toleration]))
     assert namespace.get("pod/trainer")["spec"]["nodeName"] == "gpu-1"
 
 
-def test_memory_that_nodes_hand_out_fits_the_machine(cluster: Cluster) -> None:
+def test_the_allocatable_memory_of_all_nodes_fits_the_machine(cluster: Cluster) -> None:
     nodes = Namespace(cluster, "default").get("nodes")["items"]
     total = sum(int(node["status"]["allocatable"]["memory"].removesuffix("Ki")) for node in nodes)
     machine = int(Path("/proc/meminfo").read_text().split()[1])
     assert 0 < total <= machine
 
 
-def test_kubelets_refuse_whoever_has_no_certificate(cluster: Cluster) -> None:
+def test_kubelets_reject_requests_without_a_certificate(cluster: Cluster) -> None:
     fetch = "import ssl, urllib.request as r; r.urlopen('{}', context=ssl._create_unverified_context(), timeout=120)"
 
     def answer(url: str) -> str:
-        return cluster.fabric_exec([sys.executable, "-c", fetch.format(url)]).stderr
+        return cluster.exec_in_network([sys.executable, "-c", fetch.format(url)]).stderr
 
-    wait_for("the kubelet to refuse", lambda: "401: Unauthorized" in answer("https://10.250.1.1:10250/pods"))
+    wait_for(
+        "the kubelet to reject the request", lambda: "401: Unauthorized" in answer("https://10.250.1.1:10250/pods")
+    )
     assert "Connection refused" in answer("http://10.250.1.1:10255/pods")
 
 
-def test_a_kubelets_certificate_opens_only_what_belongs_to_its_node(cluster: Cluster) -> None:
+def test_a_kubelet_can_only_change_its_own_node(cluster: Cluster) -> None:
     config = "/etc/kubernetes/kubelet.kubeconfig"
     kubectl = ["kubectl", f"--kubeconfig={config}"]
     own = [*kubectl, "get", "node", "node-1"]
-    wait_for("what it may see", lambda: cluster.exec_in_node("node-1", own).returncode == 0)
+    wait_for("its own node", lambda: cluster.exec_in_node("node-1", own).returncode == 0)
     label = cluster.exec_in_node("node-1", [*kubectl, "label", "node", "node-2", "mine=yes"])
     assert label.returncode != 0
     assert "only its own Node object" in label.stderr
     assert cluster.exec_in_node("node-1", ["ls", "/cluster"]).returncode != 0
 
 
-def test_the_machines_kernel_settings_stay_as_they_are(cluster: Cluster) -> None:
+def test_a_node_shows_the_kernel_settings_that_a_kubelet_requires(cluster: Cluster) -> None:
     inside = cluster.exec_in_node("node-1", ["cat", "/proc/sys/kernel/panic"]).stdout.strip()
     assert inside == "10"
     assert cluster.exec_in_node("node-1", ["sysctl", "-n", "net.ipv4.ip_forward"]).stdout.strip() == "1"
@@ -74,56 +76,50 @@ COMPONENTS = [
     "kube-scheduler",
     "coredns",
     "registry",
-    "keeper",
+    "local-controller",
     "node-1/containerd",
     "node-1/kubelet",
     "node-1/kube-proxy",
 ]
 
 
-def component(cluster: Cluster, name: str) -> Condition:
+def component(cluster: Cluster, name: str) -> ComponentStatus:
     return next(c for c in cluster.status().components if c.name == name)
 
 
-def killed(cluster: Cluster, name: str) -> Condition | None:
-    """Finds the component by its number in its own pid namespace, and kills it from outside; how it was before."""
-    found = component(cluster, name)
-    record = cluster.home.init()
-    assert record is not None
-    node, inside, _ = name.partition("/")
-    parent = cluster.node(node).condition.pid if inside else record.pid
-    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        with contextlib.suppress(OSError):  # a child that has ended meanwhile
-            numbers = Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].splitlines()[0].split()
-            if int(numbers[-1]) == found.pid:
-                os.kill(int(child), signal.SIGKILL)
-                return found
+def kill(cluster: Cluster, name: str) -> ComponentStatus | None:
+    """Kill a component and return its status before; None if it has no process."""
+    before = component(cluster, name)
+    if pid := cluster.host_pid(name):
+        with contextlib.suppress(ProcessLookupError):  # it has exited
+            os.kill(pid, signal.SIGKILL)
+            return before
     return None
 
 
 @pytest.mark.parametrize("name", COMPONENTS)
-def test_a_killed_component_comes_back(cluster: Cluster, namespace: Namespace, name: str) -> None:
-    before = wait_for(f"a process for {name}", lambda: killed(cluster, name))
+def test_a_killed_component_is_restarted(cluster: Cluster, namespace: Namespace, name: str) -> None:
+    before = wait_for(f"a process for {name}", lambda: kill(cluster, name))
     restarted = wait_for(f"{name} to run again", lambda: _restarted(cluster, before))
-    # What starts while another part is not back yet may end once more, and then that is what it says.
+    # A component that starts before another one is back may exit again; last_exit is then that of the second exit.
     assert restarted.restarts > before.restarts + 1 or "signal 9" in restarted.last_exit
-    # A write: more than the apiserver's word that it is ready.
+    # A successful write proves more than /readyz.
     touch = ("annotate", "serviceaccount", "default", "touched=yes", "--overwrite")
-    wait_for("something to be written", lambda: namespace.kubectl(*touch))
+    wait_for("a write to the API server", lambda: namespace.kubectl(*touch))
 
 
-def _restarted(cluster: Cluster, before: Condition) -> Condition | None:
+def _restarted(cluster: Cluster, before: ComponentStatus) -> ComponentStatus | None:
     now = component(cluster, before.name)
     return now if now.state == "running" and now.restarts > before.restarts else None
 
 
-def test_everything_still_works_after_all_those_restarts(cluster: Cluster, namespace: Namespace) -> None:
+def test_pods_and_dns_work_after_all_restarts(cluster: Cluster, namespace: Namespace) -> None:
     namespace.start(pod("one", node="node-1"), pod("two", node="node-2"))
     look_up = "nslookup kubernetes.default.svc.cluster.local || true"
     wait_for("DNS", lambda: "10.96.0.1" in namespace.sh("one", look_up))
 
 
-def test_a_killed_node_stays_down_until_started_and_then_returns(cluster: Cluster, namespace: Namespace) -> None:
+def test_a_killed_node_stays_down_until_it_is_started(cluster: Cluster, namespace: Namespace) -> None:
     namespace.start(pod("survivor", node="node-2"))
     with stopped(cluster, "node-2", kill=True), pytest.raises(LocalError, match="not running"):
         cluster.exec_in_node("node-2", ["true"])
@@ -138,24 +134,24 @@ def _restarts(namespace: Namespace, name: str) -> int:
 
 @contextlib.contextmanager
 def stopped(cluster: Cluster, name: str, *, kill: bool = False) -> Iterator[None]:
-    """A node that is down for the length of a block."""
+    """Stop a node for the duration of the block."""
     node = cluster.node(name)
     node.kill() if kill else node.stop()
     try:
-        assert node.condition.state == "stopped"
+        assert node.status.state == "stopped"
         yield
     finally:
         node.start()
-    assert node.condition.state == "running"
+    assert node.status.state == "running"
 
 
-def test_a_stopped_node_lets_its_pods_end_in_order(cluster: Cluster, namespace: Namespace) -> None:
-    # Its last word goes to a volume: to its log it comes by way of containerd, which ends at the same time.
-    script = "trap 'echo bye > /data/word; exit 0' TERM; while true; do sleep 0.1; done"
+def test_pods_of_a_stopped_node_get_sigterm(cluster: Cluster, namespace: Namespace) -> None:
+    # The pod writes to a volume, not to its log: containerd, which writes the log, ends at the same time.
+    script = "trap 'echo bye > /data/file; exit 0' TERM; while true; do sleep 0.1; done"
     namespace.apply(claim("data", "ReadWriteOnce"))
     namespace.start(
         pod(
-            "polite",
+            "graceful",
             script,
             node="node-2",
             container={"volumeMounts": [{"name": "data", "mountPath": "/data"}]},
@@ -164,40 +160,40 @@ def test_a_stopped_node_lets_its_pods_end_in_order(cluster: Cluster, namespace: 
     )
     volume = namespace.get("persistentvolumeclaim/data")["spec"]["volumeName"]
     with stopped(cluster, "node-2"):
-        assert (cluster.home.volumes / volume / "word").read_text() == "bye\n"
-    wait_for("the pod to run again", lambda: _restarts(namespace, "polite") > 0)
+        assert (cluster.home.volumes / volume / "file").read_text() == "bye\n"
+    wait_for("the pod to run again", lambda: _restarts(namespace, "graceful") > 0)
 
 
-def test_a_node_that_leaves_or_comes_cuts_nobody_off(cluster: Cluster) -> None:
-    # A bridge without an address of its own takes the lowest of its members: it changes when that one leaves, or when
-    # a lower one comes. Every node leaves once, so one of the two would happen here whatever the addresses are.
-    bridge = _bridge(cluster)
+def test_the_mac_address_of_the_bridge_does_not_change_with_the_nodes(cluster: Cluster) -> None:
+    # A bridge without a fixed address has the lowest of its ports, which changes when that port leaves or a lower one
+    # joins. Every node leaves and joins once, so that one of the two would happen here.
+    before = _bridge_mac(cluster)
     for node in cluster.spec.nodes:
         with stopped(cluster, node.name, kill=True):
-            assert _bridge(cluster) == bridge
-        assert _bridge(cluster) == bridge
+            assert _bridge_mac(cluster) == before
+        assert _bridge_mac(cluster) == before
     cluster.kubectl("wait", "--for=condition=Ready", "nodes", "--all", "--timeout=300s")
 
 
-def _bridge(cluster: Cluster) -> str:
-    """The hardware address of the bridge, behind which the API server is; its neighbours remember it."""
-    (link,) = json.loads(cluster.fabric_exec(["ip", "-json", "link", "show", "br0"]).stdout)
+def _bridge_mac(cluster: Cluster) -> str:
+    """The MAC address of the bridge, which the nodes have in their ARP tables."""
+    (link,) = json.loads(cluster.exec_in_network(["ip", "-json", "link", "show", "br0"]).stdout)
     return str(link["address"])
 
 
-def test_a_node_whose_first_process_dies_is_started_again(cluster: Cluster) -> None:
+def test_a_node_whose_init_is_killed_is_restarted(cluster: Cluster) -> None:
     before = wait_for("the node to run", lambda: _running(cluster))
     os.kill(before.pid, signal.SIGKILL)
-    wait_for("the node to run again", lambda: _came_back(cluster, before.restarts))
-    wait_for("the extended resources to be shown again", lambda: _gpus(cluster) == "8")
+    wait_for("the node to run again", lambda: _restarted_node(cluster, before.restarts))
+    wait_for("the extended resources", lambda: _gpus(cluster) == "8")
 
 
-def _running(cluster: Cluster) -> Condition | None:
-    now = cluster.node("gpu-1").condition
+def _running(cluster: Cluster) -> ComponentStatus | None:
+    now = cluster.node("gpu-1").status
     return now if now.state == "running" and now.pid else None
 
 
-def _came_back(cluster: Cluster, restarts: int) -> bool:
+def _restarted_node(cluster: Cluster, restarts: int) -> bool:
     now = _running(cluster)
     return now is not None and now.restarts > restarts
 

@@ -8,7 +8,7 @@ import pytest
 from kubeslurm.local.host import cache
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
-from kubeslurm.local.images import build as images
+from kubeslurm.local.images import builder, store
 from kubeslurm.local.sources import SOURCES
 from kubeslurm.slurm.rest import session
 from kubeslurm.slurm.rest.client import SlurmClient
@@ -25,9 +25,10 @@ def roots() -> Roots:
 
 
 def _root(name: str, progress: Progress) -> Path:
-    image = images.build(name, tag="test", target=name, context=SOURCES / "images" / "slurm", progress=progress)
+    spec = builder.BuildSpec(name, "test", SOURCES / "images" / "slurm", target=name)
+    image = builder.build(spec, tasks=Tasks(), progress=progress)
     entry = cache.Entry(f"test-{name}", image.id[:16])
-    return entry.fill(lambda folder: images.extract(image, folder, tasks=Tasks()), say=progress.say)
+    return entry.fill(lambda folder: store.extract(image, folder, tasks=Tasks()), notify=progress.print)
 
 
 @pytest.fixture(autouse=True)

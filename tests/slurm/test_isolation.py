@@ -47,7 +47,7 @@ def groups() -> Iterator[Groups]:
     layout, name = cgroups.detect(), f"test-{os.getpid()}"
     cgroups.make(layout, name)
     yield groups_of(layout, name)
-    assert cgroups.remove(layout, name, patience=WITHIN) == []
+    assert cgroups.remove(layout, name, timeout=WITHIN) == []
 
 
 # The groups come first, so that they go last: a worker of a test that failed still sits in them.

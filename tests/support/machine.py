@@ -2,10 +2,11 @@
 
 import sys
 
-from kubeslurm.cli.up import recipes
+from kubeslurm.cli.up import images
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host import doctor
 from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import artifacts
 
 
@@ -14,7 +15,7 @@ def main() -> None:
         try:
             doctor.require(progress)
             artifacts.prepare(progress=progress, kwok=True)
-            recipes.build(progress)
+            images.build(images.groups(), tasks=Tasks(), progress=progress)
         except LocalError as error:
             sys.exit(str(error))
 

@@ -11,12 +11,13 @@ import yaml
 
 from kubeslurm.api.meta import Tree
 from kubeslurm.cli.up import helm, releases
-from kubeslurm.cli.up.login import Desk
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
+from kubeslurm.cli.up.login import SshAccess
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host import cache
 from kubeslurm.local.host.progress import Progress
-from kubeslurm.local.images import build as images
+from kubeslurm.local.host.tasks import Tasks
+from kubeslurm.local.images import builder, store
 from kubeslurm.local.sources import SOURCES
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
@@ -99,11 +100,11 @@ class Records(Slurm):
 class Site(Records):
     """The cluster, with what users do on it."""
 
-    def __init__(self, product: Product, cluster: Cluster, scratch: Path) -> None:
+    def __init__(self, product: Installation, cluster: Cluster, scratch: Path) -> None:
         super().__init__(cluster, NAMESPACE)
         self.product = product
         self.scratch = scratch
-        self.desk = Desk(scratch / "admins")
+        self.admin_ssh = SshAccess(scratch / "admins")
 
     def bring_up(self) -> None:
         """Builds what is missing and installs it all."""
@@ -114,7 +115,7 @@ class Site(Records):
         for file in ("home.yaml", "directory.yaml"):
             text = (EXAMPLE / file).read_text().replace("ghcr.io/kubeslurm/openldap:26.05", f"localhost/openldap:{TAG}")
             self.kubectl("apply", "--filename=-", stdin=text)
-        values = releases.merged(self._example(), self._additions())
+        values = releases.merge(self._example(), self._additions())
         helm.install(self.product.access, helm.Release("slurm", NAMESPACE, SOURCES / "charts/slurm", values))
         self.wait_until_idle(NODES, within=SLOWLY)
         wait_for("the login pods", lambda: self.ready_logins() == 2 and self.ready_logins(ADMINS) == 1, within=SLOWLY)
@@ -144,7 +145,7 @@ class Site(Records):
         known = self.scratch / f"known-{pod}"
         options = [f"-oUserKnownHostsFile={known}", "-oStrictHostKeyChecking=no"]
         options += ["-oNumberOfPasswordPrompts=1", "-oConnectTimeout=30"]
-        key = (f"-i{self.desk.path}/id_ed25519", "-oBatchMode=yes") if user == "root" else ()
+        key = (f"-i{self.admin_ssh.path}/id_ed25519", "-oBatchMode=yes") if user == "root" else ()
         init = self.cluster.home.init()
         assert init is not None, "the cluster is not running"
         inside = ["nsenter", f"--target={init.pid}", "--net", "--", "env", f"SSH_ASKPASS={ask}"]
@@ -166,14 +167,15 @@ class Site(Records):
         return count
 
     def _image(self, progress: Progress, name: str, folder: str, target: str | None) -> None:
-        ref = images.build(name, tag=TAG, context=SOURCES / "images" / folder, target=target, progress=progress)
-        images.push(ref, self.cluster.registry, ca=self.cluster.ca)
+        spec = builder.BuildSpec(name, TAG, SOURCES / "images" / folder, target=target)
+        image = builder.build(spec, tasks=Tasks(), progress=progress)
+        store.push(image, self.cluster.registry, ca=self.cluster.ca)
 
     def _example(self) -> Tree:
         """The values of the example, with images and limits for this machine."""
         example: Tree = yaml.safe_load((EXAMPLE / "values.yaml").read_text())
         small = releases.slurm(self.product.tags, {}).values
-        return releases.merged(example, {key: value for key, value in small.items() if key != "nodesets"})
+        return releases.merge(example, {key: value for key, value in small.items() if key != "nodesets"})
 
     def _additions(self) -> Tree:
         """Accounting, login pods for administrators, and a worker that users may log into."""
@@ -189,7 +191,7 @@ class Site(Records):
             },
             "podSpec": {"volumes": [home]},
         }
-        admins = {"rootSshAuthorizedKeys": self.desk.root_keys(), "service": {"spec": {"type": "ClusterIP"}}}
+        admins = {"rootSshAuthorizedKeys": self.admin_ssh.authorized_keys(), "service": {"spec": {"type": "ClusterIP"}}}
         return {
             "accounting": {"enabled": True, "mariadb": {"enabled": True}},
             "loginsets": {"admins": admins},

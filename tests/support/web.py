@@ -22,6 +22,6 @@ sys.exit(answer.status >= 400)
 def fetch(cluster: Cluster, url: str, *, headers: Mapping[str, str] | None = None, body: str = "") -> str:
     """The answer of a server in the cluster to a GET, or to a POST if there is a body."""
     request = json.dumps((url, dict(headers or {}), body))
-    answer = cluster.fabric_exec([sys.executable, "-I", "-c", SCRIPT, request])
+    answer = cluster.exec_in_network([sys.executable, "-I", "-c", SCRIPT, request])
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return answer.stdout

@@ -1,4 +1,4 @@
-"""`kubeslurm up` and `down` as users type them, on a cluster of their own: here, and as somebody else's cluster."""
+"""`kubeslurm up` and `down`, on this machine and with --context, on a separate cluster."""
 
 import json
 import os
@@ -12,20 +12,18 @@ from pathlib import Path
 
 import pytest
 
-from kubeslurm.cli.up import recipes, releases
-from kubeslurm.cli.up.login import desk_of_context
+from kubeslurm.cli.up import images, login, releases
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
-from kubeslurm.local.images import build as images
-from kubeslurm.local.images import buildah
+from kubeslurm.local.images import buildah, store
 from tests.support.rest import wait_until_at_rest
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
 NAME = os.environ.get("KUBESLURM_E2E", "e2e") + "-up"
 CONTEXT = f"kubeslurm-{NAME}"
-RIVAL = {
+OTHER_OPERATOR = {
     "apiVersion": "coordination.k8s.io/v1",
     "kind": "Lease",
     "metadata": {"name": "slurm-operator", "namespace": "default"},
@@ -33,92 +31,98 @@ RIVAL = {
 
 
 @pytest.fixture(scope="module")
-def own() -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
+    """A cluster that does not exist before these tests, and is deleted after them."""
     cluster = Cluster(NAME)
     cluster.down(purge=True)
     yield cluster
     cluster.down(purge=True)
-    desk_of_context(CONTEXT).clear()
+    login.for_context(CONTEXT).delete()
 
 
 @pytest.fixture(scope="module")
-def said(own: Cluster) -> str:
-    """What the first `up` says."""
-    return up(own, "--name", NAME, "--nodes", "2")
+def first_output(cluster: Cluster) -> str:
+    """The output of the first `up`."""
+    return up(cluster, "--name", NAME, "--nodes", "2")
 
 
 @pytest.fixture(scope="module")
-def foreign(own: Cluster, said: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """Options for the same cluster, emptied, of which only the context of a kubeconfig and a registry are known."""
-    done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=own)
+def context_options(cluster: Cluster, first_output: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Options for `up` on the same cluster by its kubeconfig context; everything was removed from it before."""
+    done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=cluster)
     assert done.returncode == 0, done.stderr
-    assert not own.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
-    publish(own)
+    assert not cluster.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
+    publish(cluster)
     values = tmp_path_factory.mktemp("values") / "values.yaml"
-    values.write_text(json.dumps(releases.this_machine()))
+    values.write_text(json.dumps(releases.local_values()))
     return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
 
 
 def publish(cluster: Cluster) -> None:
-    """Puts the images into the cluster's registry under the tags of a release."""
-    chart = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
+    """Push the images to the cluster's registry with the tags of a release."""
+    release_tags = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
     with Progress() as progress:
-        tags = recipes.build(progress)
+        tags = images.build(images.groups(), tasks=Tasks(), progress=progress)
     for name, tag in tags.items():
-        published = f"localhost/{name}:{chart.get(name, '26.05')}"
-        buildah.call(Tasks(), "tag", f"localhost/{name}:{tag}", published)
-        images.push(published, cluster.registry, ca=cluster.ca)
+        published = f"localhost/{name}:{release_tags.get(name, '26.05')}"
+        buildah.run(Tasks(), "tag", f"localhost/{name}:{tag}", published)
+        store.push(published, cluster.registry, ca=cluster.ca)
 
 
-def kubeslurm(*words: str, cluster: Cluster, answer: str = "") -> "subprocess.CompletedProcess[str]":
+def kubeslurm(*args: str, cluster: Cluster, answer: str = "") -> "subprocess.CompletedProcess[str]":
     program = Path(sys.executable).with_name("kubeslurm")
     env = os.environ | {
         "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
         "KUBECONFIG": str(cluster.home.kubeconfig),
     }
     return subprocess.run(
-        [program, *words], input=answer, env=env, capture_output=True, text=True, timeout=580, check=False
+        [program, *args], input=answer, env=env, capture_output=True, text=True, timeout=580, check=False
     )
 
 
-def up(cluster: Cluster, *words: str) -> str:
-    done = kubeslurm("up", *words, cluster=cluster)
+def up(cluster: Cluster, *args: str) -> str:
+    done = kubeslurm("up", *args, cluster=cluster)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def paste(cluster: Cluster, said: str, sign: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
-    """Runs the line with this sign at its end, as it was printed, in a shell."""
-    (line,) = (line for line in said.splitlines() if line.startswith("  ") and re.search(sign, line))
+def try_line(cluster: Cluster, output: str, pattern: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run the printed line that matches the pattern in a shell."""
+    (line,) = (line for line in output.splitlines() if line.startswith("  ") and re.search(pattern, line))
     env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
     return subprocess.run(
-        ["bash", "-c", line], input=typed, env=env, capture_output=True, text=True, timeout=300, check=False
+        ["bash", "-c", line], input=stdin, env=env, capture_output=True, text=True, timeout=300, check=False
     )
 
 
-def pasted(cluster: Cluster, said: str, sign: str, typed: str = "") -> str:
-    """What that line says."""
-    done = paste(cluster, said, sign, typed)
+def run_line(cluster: Cluster, output: str, pattern: str, stdin: str = "") -> str:
+    """Run that line and return its output; it must succeed."""
+    done = try_line(cluster, output, pattern, stdin)
     assert done.returncode == 0, f"{done.args[-1]}: {done.stdout}{done.stderr}"
     return done.stdout
 
 
-def job_ids(records: str) -> set[str]:
-    return {line.split()[0] for line in records.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
+def completed_jobs(sacct: str) -> set[str]:
+    return {line.split()[0] for line in sacct.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
 
 
-def lines_work(cluster: Cluster, said: str, before: Set[str] = frozenset()) -> Set[str]:
-    """Pastes the lines for logging in and for the records of jobs; the jobs in them, more than there were before."""
-    assert {"worker-0", "worker-1"} <= set(said.split())
-    assert "worker" in pasted(cluster, said, r"config login$", "sinfo --Node\n")
-    # After `down` and `up` the database may take longer to come back than everything else.
-    look = partial(paste, cluster, said, r"sacct .*$")
-    return wait_for("the record of another job", lambda: found if (found := job_ids(look().stdout)) > before else None)
+def check_lines(cluster: Cluster, output: str, before: Set[str] = frozenset()) -> Set[str]:
+    """Run the lines that log in and list jobs; returns the completed jobs, which must be more than before."""
+    assert {"worker-0", "worker-1"} <= set(output.split())
+    assert "worker" in run_line(cluster, output, r"config login$", "sinfo --Node\n")
+    # After `down` and `up`, the database may be ready later than everything else.
+    sacct = partial(try_line, cluster, output, r"sacct .*$")
+
+    def more_jobs() -> set[str] | None:
+        found = completed_jobs(sacct().stdout)
+        return found if found > before else None
+
+    return wait_for("another completed job", more_jobs)
 
 
-def submitted(cluster: Cluster, said: str) -> int:
-    """Pastes the line that submits a job; the number of that job."""
-    return int(pasted(cluster, said, r"sbatch .*$").removeprefix("Submitted batch job "))
+def submit(cluster: Cluster, output: str) -> int:
+    """Run the line that submits a job, and return the job id."""
+    return int(run_line(cluster, output, r"sbatch .*$").removeprefix("Submitted batch job "))
 
 
 def workers(cluster: Cluster) -> int:
@@ -126,61 +130,63 @@ def workers(cluster: Cluster) -> int:
     return len(cluster.kubectl(*pods).split())
 
 
-def test_up_ends_with_lines_that_work_when_pasted(own: Cluster, said: str) -> None:
-    assert "Slurm is up after" in said
-    lines_work(own, said)
-    assert submitted(own, said)
-    assert "slurm-worker-worker" in pasted(own, said, r"get slurm$")
-    assert "scaled" in pasted(own, said, r"scale nodeset/\S+ --replicas=3$")
-    wait_for("a third worker", lambda: workers(own) == 3)
-    own.kubectl("scale", "nodeset/slurm-worker-worker", "--replicas=2", "--namespace=slurm")
-    wait_for("two workers again", lambda: workers(own) == 2)
+def test_the_lines_that_up_prints_work_in_a_shell(cluster: Cluster, first_output: str) -> None:
+    assert "Slurm is up after" in first_output
+    check_lines(cluster, first_output)
+    assert submit(cluster, first_output)
+    assert "slurm-worker-worker" in run_line(cluster, first_output, r"get slurm$")
+    assert "scaled" in run_line(cluster, first_output, r"scale nodeset/\S+ --replicas=3$")
+    wait_for("a third worker", lambda: workers(cluster) == 3)
+    cluster.kubectl("scale", "nodeset/slurm-worker-worker", "--replicas=2", "--namespace=slurm")
+    wait_for("two workers again", lambda: workers(cluster) == 2)
 
 
-@pytest.mark.usefixtures("said")
-def test_a_second_up_changes_nothing_and_says_so(own: Cluster) -> None:
-    wait_until_at_rest(Slurm(own), 2)
-    before = own.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name")
-    assert "nothing was changed" in up(own, "--name", NAME)
-    assert own.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name") == before
+@pytest.mark.usefixtures("first_output")
+def test_a_second_up_changes_nothing(cluster: Cluster) -> None:
+    wait_until_at_rest(Slurm(cluster), 2)
+    before = cluster.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name")
+    assert "nothing was changed" in up(cluster, "--name", NAME)
+    assert cluster.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name") == before
 
 
-@pytest.mark.usefixtures("said")
-def test_history_outlives_down_and_up(own: Cluster) -> None:
-    said = up(own, "--name", NAME)
-    before = lines_work(own, said)
-    last = submitted(own, said)
-    done = kubeslurm("down", "--name", NAME, cluster=own)
+@pytest.mark.usefixtures("first_output")
+def test_jobs_in_accounting_survive_down_and_up(cluster: Cluster) -> None:
+    output = up(cluster, "--name", NAME)
+    before = check_lines(cluster, output)
+    last = submit(cluster, output)
+    done = kubeslurm("down", "--name", NAME, cluster=cluster)
     assert "is down" in done.stdout, done.stderr
-    said = up(own, "--name", NAME)
-    lines_work(own, said, before)
-    # The first job of `up` came between: had the last one before `down` been lost, its number would be used again.
-    assert submitted(own, said) > last + 1
+    output = up(cluster, "--name", NAME)
+    check_lines(cluster, output, before)
+    # `up` ran a job in between. If slurmctld had lost the last job before `down`, it would reuse its id.
+    assert submit(cluster, output) > last + 1
 
 
-def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Cluster, foreign: list[str]) -> None:
-    done = kubeslurm("up", *foreign, cluster=own, answer="n\n")
+def test_up_with_a_context_changes_nothing_without_confirmation(cluster: Cluster, context_options: list[str]) -> None:
+    done = kubeslurm("up", *context_options, cluster=cluster, answer="n\n")
     assert done.returncode == 1
     assert CONTEXT in done.stdout
-    assert not own.kubectl(
+    assert not cluster.kubectl(
         "get", "deployments", "--all-namespaces", "--selector=app.kubernetes.io/instance=slurm-operator"
     )
 
 
-def test_up_refuses_beside_another_operator(own: Cluster, foreign: list[str]) -> None:
-    renewed = datetime.now(UTC) + timedelta(hours=1)  # and so still of late, however long the command takes
-    spec = {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": f"{renewed:%FT%T.%fZ}"}
-    own.kubectl("apply", "--filename=-", stdin=json.dumps(RIVAL | {"spec": spec}))
+def test_up_refuses_if_another_operator_is_active(cluster: Cluster, context_options: list[str]) -> None:
+    renewed = datetime.now(UTC) + timedelta(hours=1)  # so that it is recent, however long the command takes
+    spec = {"holderIdentity": "other", "leaseDurationSeconds": 3600, "renewTime": f"{renewed:%FT%T.%fZ}"}
+    cluster.kubectl("apply", "--filename=-", stdin=json.dumps(OTHER_OPERATOR | {"spec": spec}))
     try:
-        done = kubeslurm("up", *foreign, "--yes", cluster=own)
+        done = kubeslurm("up", *context_options, "--yes", cluster=cluster)
     finally:
-        own.kubectl("delete", "lease", "slurm-operator", "--namespace=default")
+        cluster.kubectl("delete", "lease", "slurm-operator", "--namespace=default")
     assert done.returncode == 1
-    assert "Another slurm-operator is at work on this cluster, in the namespace default" in done.stderr
+    assert "Another slurm-operator is active on this cluster, in the namespace default" in done.stderr
 
 
-def test_up_works_on_a_cluster_of_somebody_else_and_history_outlives_down(own: Cluster, foreign: list[str]) -> None:
-    before = lines_work(own, up(own, *foreign, "--yes"))
-    done = kubeslurm("down", "--context", CONTEXT, "--yes", cluster=own)
+def test_up_works_with_a_context_and_jobs_in_accounting_survive_down(
+    cluster: Cluster, context_options: list[str]
+) -> None:
+    before = check_lines(cluster, up(cluster, *context_options, "--yes"))
+    done = kubeslurm("down", "--context", CONTEXT, "--yes", cluster=cluster)
     assert done.returncode == 0, done.stderr
-    lines_work(own, up(own, *foreign, "--yes"), before)
+    check_lines(cluster, up(cluster, *context_options, "--yes"), before)

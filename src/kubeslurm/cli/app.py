@@ -1,4 +1,4 @@
-"""Puts the commands together; each lives with the part it belongs to, and is imported only when it is called."""
+"""The `kubeslurm` command. The module of a subcommand is imported only when that subcommand runs."""
 
 import signal
 from importlib import import_module
@@ -7,10 +7,10 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-# The operator's pod has no use for the one-machine Kubernetes, and neither has anybody who waits for a prompt.
+# Late imports keep the start fast, and keep the one-machine Kubernetes out of the operator's process.
 MODULES = {
-    "up": "kubeslurm.cli.up.command",
-    "down": "kubeslurm.cli.up.command",
+    "up": "kubeslurm.cli.up.commands",
+    "down": "kubeslurm.cli.up.commands",
     "local": "kubeslurm.local.commands",
     "crds": "kubeslurm.cli.crds",
     "operator": "kubeslurm.cli.operator",
@@ -20,9 +20,9 @@ MODULES = {
 
 
 class Commands(TyperGroup):
-    """The commands by name; a module may hold several, or a whole group."""
+    """Finds subcommands by name; a module may define several, or a whole group."""
 
-    def list_commands(self, _ctx: Any) -> list[str]:  # typer has a click of its own and does not show its types
+    def list_commands(self, _ctx: Any) -> list[str]:  # typer vendors click and does not export its types
         return list(MODULES)
 
     def get_command(self, _ctx: Any, cmd_name: str) -> Any:
@@ -50,6 +50,6 @@ def kubeslurm() -> None:
 
 def main() -> None:
     """Entry point of the `kubeslurm` script."""
-    # A polite stop unwinds like Ctrl-C, so that half-made things are cleaned up. The servers install their own.
+    # SIGTERM raises KeyboardInterrupt like Ctrl-C, so that commands clean up. The servers install their own handlers.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     app()

@@ -1,4 +1,4 @@
-"""`kubeslurm crds`: the CustomResourceDefinitions of the six kinds."""
+"""`kubeslurm crds`: prints the CustomResourceDefinitions."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ app = typer.Typer()
 def print_crds(
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Write one file per kind into this directory instead.", file_okay=False),
+        typer.Option("--output", "-o", help="Write one file per kind to this directory instead.", file_okay=False),
     ] = None,
 ) -> None:
     """Print the CustomResourceDefinitions, ready for `kubectl apply --server-side -f -`."""

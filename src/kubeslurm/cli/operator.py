@@ -7,14 +7,14 @@ import typer
 
 app = typer.Typer()
 
-# The processes read their flags themselves: Go's may have one dash only, which click would tear into letters.
+# These processes parse their flags themselves: Go-style flags may have one dash, which click would split into letters.
 RAW: dict[str, Any] = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
 
 
-# What each command needs is imported by the command: the rest of the program starts faster without it.
+# Imports are inside the commands, so that other commands start faster.
 @app.command("operator", context_settings=RAW, add_help_option=False)
 def operator(context: typer.Context) -> None:
-    """Run the operator, which brings Slurm clusters into being and looks after them."""
+    """Run the operator, which creates and manages Slurm clusters."""
     from kubeslurm.operator import launch  # noqa: PLC0415
 
     raise typer.Exit(launch.operator(context.args))
@@ -22,7 +22,7 @@ def operator(context: typer.Context) -> None:
 
 @app.command("webhook", context_settings=RAW, add_help_option=False)
 def webhook(context: typer.Context) -> None:
-    """Run the admission server, which refuses objects that could not work."""
+    """Run the admission webhook, which rejects invalid objects."""
     from kubeslurm.operator import launch  # noqa: PLC0415
 
     raise typer.Exit(launch.webhook(context.args))
@@ -32,7 +32,7 @@ def webhook(context: typer.Context) -> None:
 def print_rbac(
     output: Annotated[Path | None, typer.Option(help="Write to this file instead of printing.")] = None,
 ) -> None:
-    """Print the rules of the operator's and the webhook's roles, as the chart includes them."""
+    """Print the RBAC rules of the operator and the webhook, as a template of the chart."""
     from kubeslurm.operator import rbac  # noqa: PLC0415
 
     if output is None:

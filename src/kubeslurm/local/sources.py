@@ -1,5 +1,5 @@
-"""Where the recipes are that the local cluster is built from."""
+"""Where the source tree is: images, charts and Go modules are built from it."""
 
 from pathlib import Path
 
-SOURCES = Path(__file__).resolve().parents[3]  # the repository: `local/`, `images/`
+SOURCES = Path(__file__).resolve().parents[3]  # the root of the repository

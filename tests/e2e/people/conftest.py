@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli.up.product import Product
+from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.e2e.conftest import WORKERS
 from tests.support.rest import wait_until_at_rest
@@ -14,7 +14,7 @@ from tests.support.site import NAMESPACE, Records, Site
 
 
 @pytest.fixture(scope="package")
-def site(product: Product, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+def site(product: Installation, cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     whole = Site(product, cluster, tmp_path_factory.mktemp("ssh"))
     whole.bring_up()
     yield whole

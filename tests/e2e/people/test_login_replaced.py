@@ -12,7 +12,7 @@ def host_keys(site: Site, pod: str) -> set[str]:
     address = site.get("pod", pod)["status"]["podIP"]
 
     def shown() -> set[str]:
-        lines = site.cluster.fabric_exec(["ssh-keyscan", "-T", "10", address]).stdout.splitlines()
+        lines = site.cluster.exec_in_network(["ssh-keyscan", "-T", "10", address]).stdout.splitlines()
         keys = {" ".join(line.split()[1:]) for line in lines if line and not line.startswith("#")}
         return keys if len(keys) == 3 else set()
 

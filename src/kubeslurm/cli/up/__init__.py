@@ -1,1 +1,1 @@
-"""`kubeslurm up` and `kubeslurm down`."""
+"""`kubeslurm up` and `kubeslurm down`: the whole installation."""

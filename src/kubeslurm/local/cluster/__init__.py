@@ -1,1 +1,1 @@
-"""One cluster on this machine."""
+"""One Kubernetes cluster on this machine."""

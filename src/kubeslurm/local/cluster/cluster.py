@@ -1,4 +1,4 @@
-"""One cluster on this machine, as commands, tests and the rest of the product use it."""
+"""Starts, stops and controls one cluster on this machine; used by the commands, by `kubeslurm up` and by tests."""
 
 import contextlib
 import datetime as dt
@@ -17,57 +17,58 @@ from kubeslurm.local.cluster import network, nodespec, pki, programs, readiness,
 from kubeslurm.local.cluster.nodespec import NodeSpec
 from kubeslurm.local.cluster.state import Artifacts, ClusterSpec, Home, Launch, Status
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.host import cgroups
+from kubeslurm.local.host import cgroups, files
 from kubeslurm.local.host.progress import Progress
-from kubeslurm.local.host.supervisor import Condition
+from kubeslurm.local.host.supervisor import ComponentStatus
 from kubeslurm.local.images.artifacts import prepare
 
 DEFAULT_NAME = "default"
+INIT = "kubeslurm.local.cluster.init"
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A handle on one node of a running cluster."""
+    """One node of a running cluster."""
 
     cluster: "Cluster"
     name: str
 
     @property
-    def condition(self) -> Condition:
-        """How it is; its process number is the host's."""
+    def status(self) -> ComponentStatus:
+        """The state of the node, with its pid on the host."""
         return next(node for node in self.cluster.status().nodes if node.name == self.name)
 
     def start(self) -> None:
-        """Bring the node up again."""
-        self.cluster.home.off(self.name).unlink(missing_ok=True)
+        """Start the node again."""
+        self.cluster.home.stop_file(self.name).unlink(missing_ok=True)
         self._wait("running")
 
     def stop(self) -> None:
-        """Shut the node down in order."""
-        self._end(signal.SIGTERM)
+        """Shut the node down: its pods get SIGTERM."""
+        self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
-        """Take the node's power away."""
-        self._end(signal.SIGKILL)
+        """Kill the node at once, like a power failure."""
+        self._signal(signal.SIGKILL)
 
-    def _end(self, number: signal.Signals) -> None:
-        pid = self.condition.pid
-        self.cluster.home.off(self.name).touch()  # or it would come back by itself
+    def _signal(self, number: signal.Signals) -> None:
+        pid = self.status.pid
+        self.cluster.home.stop_file(self.name).touch()  # or it would be started again
         if pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         self._wait("stopped")
 
-    def _wait(self, wanted: str) -> None:
+    def _wait(self, state: str) -> None:
         deadline = time.monotonic() + 180
-        while self.condition.state != wanted:
+        while self.status.state != state:
             if time.monotonic() > deadline:
                 log = self.cluster.command("logs init")
-                raise LocalError(f"The node {self.name!r} is not {wanted} after three minutes.", f"See `{log}`.")
+                raise LocalError(f"The node {self.name!r} is not {state} after three minutes.", f"See `{log}`.")
             time.sleep(0.02)
 
 
 class Cluster:
-    """A cluster by name, running or not."""
+    """A cluster, running or not."""
 
     def __init__(self, name: str = DEFAULT_NAME) -> None:
         self.name = name
@@ -79,26 +80,26 @@ class Cluster:
 
     @property
     def spec(self) -> ClusterSpec:
-        """What the cluster was asked to be."""
+        """What the cluster was started with."""
         if spec := self.home.spec():
             return spec
         raise LocalError(f"There is no cluster {self.name!r}.", f"Start it with `{self.command('up')}`.")
 
     @property
     def kubeconfig(self) -> Path:
-        """Of mode 0600, for any kubectl, helm or client library on this machine."""
+        """The kubeconfig of the cluster's administrator."""
         if not self.home.kubeconfig.exists():
             raise LocalError(f"There is no cluster {self.name!r}.", f"Start it with `{self.command('up')}`.")
         return self.home.kubeconfig
 
     @property
     def registry(self) -> str:
-        """HOST:PORT of the registry, on the host's loopback."""
+        """HOST:PORT of the registry, on a loopback address of the host."""
         return f"{self.spec.address}:{network.REGISTRY_PORT}"
 
     @property
     def ca(self) -> Path:
-        """The authority that signed the registry's and the apiserver's certificate."""
+        """The CA certificate of the API server and the registry."""
         return self.home.pki / "ca.crt"
 
     def up(
@@ -110,62 +111,74 @@ class Cluster:
         progress: Progress | None = None,
         timeout: float = 180.0,
     ) -> bool:
-        """Start the cluster, as it was the last time where nothing else is asked for; False when it runs already."""
+        """Start the cluster, by default with the nodes of the last time; returns False if it is running already."""
         progress = progress or Progress()
         with self.home.locked():
             if self.running:
                 return False
-            self._end()
-            spec = self._wish(nodes, fake_nodes)
+            self._kill()
+            spec = self._new_spec(nodes, fake_nodes)
             if fresh:
-                self._forget()
+                self._delete_state()
             readiness.check_ports(spec.address)
-            readiness.check_watches(len(spec.nodes))
-            parts = prepare(progress=progress, kwok=spec.fake_nodes > 0)
+            readiness.check_inotify(len(spec.nodes))
+            artifacts = prepare(progress=progress, kwok=spec.fake_nodes > 0)
             self.home.make()
             pki.ensure(self.home.pki, spec, dt.datetime.now(dt.UTC))
-            state.save(self.home.spec_file, spec)
+            files.save(self.home.spec_file, spec)
             url = f"https://{spec.address}:{network.API_PORT}"
             config = programs.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
-            state.replace(self.home.kubeconfig, config)
-            with progress.step(f"starting the cluster {self.name}") as step, self._launched(spec, parts):
+            files.write(self.home.kubeconfig, config)
+            with progress.step(f"starting the cluster {self.name}") as step, self._launched(spec, artifacts):
                 readiness.wait_until_ready(self.home, spec, step, time.monotonic() + timeout)
         return True
 
     def down(self, *, purge: bool = False) -> bool:
-        """Stop the cluster and leave nothing behind but its state; False when it did not run."""
+        """Stop the cluster; its state is kept unless `purge` is set. Returns False if it was not running."""
         if not self.home.path.exists():
-            return self._end()
+            return self._kill()
         with self.home.locked():
-            was_running = self._end()
+            was_running = self._kill()
             if purge:
-                self._forget()
+                self._delete_state()
                 self.home.path.rmdir()
         return was_running
 
     def status(self) -> Status:
-        """What every component and node is doing."""
-        self._init()
+        """State of all components and nodes."""
+        self._init_pid()
         return self.home.status(self.spec)
+
+    def host_pid(self, component: str) -> int:
+        """The pid on the host of a component, by its name in `status`; 0 if it has no process."""
+        pid = next(each.pid for each in self.status().components if each.name == component)
+        node, in_node, _ = component.partition("/")
+        parent = self.node(node).status.pid if in_node else self._init_pid()
+        for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+            with contextlib.suppress(OSError):  # the child has exited
+                pids = Path(f"/proc/{child}/status").read_text().split("NSpid:")[1].splitlines()[0].split()
+                if int(pids[-1]) == pid:
+                    return int(child)
+        return 0
 
     def log(self, component: str) -> Path:
         """The log of a component, by its name in `status`."""
         path = self.home.logs / state.log_name(component)
         if not path.exists():
             names = sorted(log.stem.replace(".", "/") for log in self.home.logs.glob("*.log"))
-            raise LocalError(f"There is no log of {component!r}.", f"There are: {', '.join(names) or 'none'}.")
+            raise LocalError(f"There is no log of {component!r}.", f"Logs: {', '.join(names) or 'none'}.")
         return path
 
     def node(self, name: str) -> Node:
         """A node by name."""
         names = [node.name for node in self.spec.nodes]
         if name not in names:
-            there = ", ".join(names) or "none"
-            raise LocalError(f"The cluster {self.name!r} has no node {name!r}.", f"Its nodes are: {there}.")
+            known = ", ".join(names) or "none"
+            raise LocalError(f"The cluster {self.name!r} has no node {name!r}.", f"Its nodes are: {known}.")
         return Node(self, name)
 
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
-        """Output of kubectl with the cluster's administrator rights."""
+        """Run kubectl as the cluster's administrator and return its output."""
         argv = self.kubectl_command(*args)
         done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False)
         if check and done.returncode:
@@ -173,56 +186,56 @@ class Cluster:
         return done.stdout
 
     def kubectl_command(self, *args: str) -> list[str]:
-        """A command line that runs kubectl of the cluster's own version."""
-        self._init()
+        """A command line for kubectl, in the version of the cluster."""
+        self._init_pid()
         return [str(self.home.run / "bin/kubectl"), f"--kubeconfig={self.kubeconfig}", *args]
 
-    def fabric_exec(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the host inside the cluster's network, where pods and Services have their addresses."""
-        words = ["nsenter", f"--target={self._init()}", "--net", "--", *argv]
-        return subprocess.run(words, capture_output=True, text=True, check=False)
+    def exec_in_network(self, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
+        """Run a command of the host in the cluster's network, which has the addresses of pods and Services."""
+        command = ["nsenter", f"--target={self._init_pid()}", "--net", "--", *argv]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
     def exec_in_node(self, node: str, argv: Sequence[str]) -> "subprocess.CompletedProcess[str]":
-        """Run a command of the node image inside a node."""
+        """Run a command of the node image in a node."""
         return subprocess.run([*self.node_command(node), *argv], capture_output=True, text=True, check=False)
 
     def node_command(self, name: str) -> list[str]:
-        """The beginning of a command line that runs something inside a node."""
-        pid = self.node(name).condition.pid
+        """The start of a command line that runs a command in a node."""
+        pid = self.node(name).status.pid
         if not pid:
             start = self.command(f"node start {name}")
             raise LocalError(f"The node {name!r} is not running.", f"Start it with `{start}`.")
         variables = [f"{key}={value}" for key, value in programs.ENVIRONMENT.items()]
         return ["nsenter", f"--target={pid}", "--all", "--", "env", "-i", *variables, "TERM=xterm"]
 
-    def command(self, rest: str) -> str:
-        """How a user would say it."""
+    def command(self, args: str) -> str:
+        """The `kubeslurm local` command line for this cluster, to show to a user."""
         name = "" if self.name == DEFAULT_NAME else f" --name {self.name}"
-        return f"kubeslurm local {rest}{name}"
+        return f"kubeslurm local {args}{name}"
 
-    def _init(self) -> int:
+    def _init_pid(self) -> int:
         if record := self.home.init():
             return record.pid
         raise LocalError(f"The cluster {self.name!r} is not running.", f"Start it with `{self.command('up')}`.")
 
-    def _wish(self, nodes: Sequence[NodeSpec] | None, fake_nodes: int | None) -> ClusterSpec:
-        before = self.home.spec()
+    def _new_spec(self, nodes: Sequence[NodeSpec] | None, fake_nodes: int | None) -> ClusterSpec:
+        last = self.home.spec()
         if nodes is None:
-            nodes = before.nodes if before else nodespec.nodes(3, [])
+            nodes = last.nodes if last else nodespec.nodes(3, [])
         if fake_nodes is None:
-            fake_nodes = before.fake_nodes if before else 0
+            fake_nodes = last.fake_nodes if last else 0
         others = [Home(name).spec() for name in state.names()]
         taken = {other.address for other in others if other}
-        address = before.address if before else state.address_for(self.home.path, taken)
+        address = last.address if last else state.address_for(self.home.path, taken)
         return ClusterSpec(self.name, address, tuple(nodes), fake_nodes)
 
     @contextlib.contextmanager
-    def _launched(self, spec: ClusterSpec, parts: Artifacts) -> Iterator[None]:
-        """The cluster starts here, stays when the block ends well, and is gone when it does not."""
-        state.save(self.home.run / "launch.json", Launch(spec, parts, self._drop_disks(spec)))
+    def _launched(self, spec: ClusterSpec, artifacts: Artifacts) -> Iterator[None]:
+        """Start the cluster; it is killed again if the block raises."""
+        files.save(self.home.run / "launch.json", Launch(spec, artifacts, self._delete_old_disks(spec)))
         (self.home.run / "bin").mkdir()
-        (self.home.run / "bin/kubectl").symlink_to(parts.kubernetes)
-        argv = [sys.executable, "-m", "kubeslurm.local.cluster.init", self.name]
+        (self.home.run / "bin/kubectl").symlink_to(artifacts.kubernetes)
+        argv = [sys.executable, "-m", INIT, self.name]
         with (
             (self.home.logs / "init.log").open("a") as log,
             subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=log, stderr=log) as starter,
@@ -233,40 +246,40 @@ class Cluster:
                 starter.communicate(b"+")
             except BaseException:
                 starter.kill()
-                self._end()
+                self._kill()
                 raise
 
-    def _drop_disks(self, spec: ClusterSpec) -> tuple[str, ...]:
-        """Remove disks and logs of nodes that are no longer asked for, and say whose they were."""
-        wanted = {node.name for node in spec.nodes}
-        former = [disk for disk in self.home.nodes.glob("*") if disk.name not in wanted]
-        for disk in former:
+    def _delete_old_disks(self, spec: ClusterSpec) -> tuple[str, ...]:
+        """Delete disks and logs of nodes that are no longer asked for, and return the names of these nodes."""
+        names = {node.name for node in spec.nodes}
+        old = [disk for disk in self.home.nodes.glob("*") if disk.name not in names]
+        for disk in old:
             shutil.rmtree(disk)
             for log in self.home.logs.glob(f"{disk.name}.*"):
                 log.unlink()
-        return tuple(disk.name for disk in former)
+        return tuple(disk.name for disk in old)
 
-    def _end(self) -> bool:
-        """End whatever runs, and remove what namespaces do not take along; says whether anything ran.
+    def _kill(self) -> bool:
+        """Kill all processes, and remove what does not end with their namespaces; returns whether anything ran.
 
-        One signal to the init ends every process, and with them every mount and link. Should its record be lost, its
-        processes are still found in the cluster's control group.
+        When the init is killed, the kernel ends every process, mount and link of its namespaces. If the record of the
+        init is lost, its processes are found in the cluster's control group.
         """
         if record := self.home.init():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(record.pid, signal.SIGKILL)
-            while state.started(record.pid) == record.started:
+            while state.start_time(record.pid) == record.started:
                 time.sleep(0.01)
         layout = cgroups.detect()
         orphans = cgroups.kill(layout, self.home.group)
-        if left := cgroups.remove(layout, self.home.group, patience=60):
+        if left := cgroups.remove(layout, self.home.group, timeout=60):
             raise LocalError(
                 f"Control groups of the cluster {self.name!r} are still in use: {left[0]}.",
-                "End the processes in it and try again.",
+                "End the processes in this group and try again.",
             )
         shutil.rmtree(self.home.run, ignore_errors=True)
         return orphans or record is not None
 
-    def _forget(self) -> None:
+    def _delete_state(self) -> None:
         for entry in self.home.path.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

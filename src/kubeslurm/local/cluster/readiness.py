@@ -1,4 +1,4 @@
-"""When a cluster can start, and when it is up: every node Ready, and every node gets an answer from cluster DNS."""
+"""Checks whether a cluster can start, and waits until it is up: all nodes Ready, and DNS answers on every node."""
 
 import ctypes
 import os
@@ -15,14 +15,14 @@ from kubeslurm.local.host import kernel
 from kubeslurm.local.host.progress import Step
 
 API_NAME = f"kubernetes.default.svc.{network.DOMAIN}"
-TOO_MANY_RESTARTS = 8
-# Counted: the apiserver watches 6 files, the controller manager 2; a kubelet takes 6, containerd 2.
-WATCHES = 8
-NEEDED_SPACE = 128 * 2**20  # etcd alone takes 64 MB at once
+MAX_RESTARTS = 8
+# As measured: kube-apiserver 6 and kube-controller-manager 2; on each node kubelet 6 and containerd 2.
+INOTIFY_INSTANCES = 8
+REQUIRED_SPACE = 128 * 2**20  # etcd allocates 64 MB at its start
 
 
 def check_ports(address: str) -> None:
-    """The address is the cluster's own, but somebody may listen on a port of all addresses."""
+    """Raise if a port is taken: the address is the cluster's own, but a program may listen on all addresses."""
     for port in (network.API_PORT, network.REGISTRY_PORT):
         try:
             socket.create_server((address, port)).close()
@@ -33,31 +33,31 @@ def check_ports(address: str) -> None:
             ) from error
 
 
-def check_watches(nodes: int) -> None:
-    """inotify instances are few and shared by all processes of a user: take as many as needed, and give them back."""
+def check_inotify(nodes: int) -> None:
+    """Raise if too few inotify instances are free; all processes of a user share them. Opens them for a moment."""
     libc = ctypes.CDLL(None, use_errno=True)
-    needed = WATCHES + WATCHES * nodes
-    tries = (libc.inotify_init1(os.O_CLOEXEC) for _ in range(needed))
-    taken = list(takewhile(lambda fd: fd >= 0, tries))
-    for fd in taken:
+    required = INOTIFY_INSTANCES * (1 + nodes)
+    attempts = (libc.inotify_init1(os.O_CLOEXEC) for _ in range(required))
+    opened = list(takewhile(lambda fd: fd >= 0, attempts))
+    for fd in opened:
         os.close(fd)
-    if len(taken) < needed:
+    if len(opened) < required:
         limit = Path("/proc/sys/fs/inotify/max_user_instances").read_text().strip()
         raise LocalError(
-            f"The cluster needs {needed} inotify instances; of this user's {limit} only {len(taken)} are free.",
-            "Stop another cluster, ask for fewer nodes, or raise the sysctl fs.inotify.max_user_instances.",
+            f"The cluster needs {required} inotify instances; of this user's {limit} only {len(opened)} are free.",
+            "Stop another cluster, start fewer nodes, or raise the sysctl fs.inotify.max_user_instances.",
         )
 
 
 def wait_until_ready(home: Home, spec: ClusterSpec, step: Step, deadline: float) -> None:
-    """Return when the cluster is up; raise when it cannot come up."""
-    wanted = {node.name for node in spec.nodes}
+    """Wait until the cluster is up; raise if it cannot come up."""
+    names = {node.name for node in spec.nodes}
     while True:
-        reached = home.reached()
-        missing = wanted.difference(reached.nodes_ready)
-        ready = len(wanted) - len(missing) + reached.fake_nodes_ready
-        step.update(done=ready, total=len(wanted) + spec.fake_nodes, note="nodes ready")
-        if home.serving.exists() and not missing and reached.fake_nodes_ready >= spec.fake_nodes:
+        now = home.readiness()
+        missing = names.difference(now.nodes_ready)
+        ready = len(names) - len(missing) + now.fake_nodes_ready
+        step.update(done=ready, total=len(names) + spec.fake_nodes, note="nodes ready")
+        if home.serving.exists() and not missing and now.fake_nodes_ready >= spec.fake_nodes:
             break
         _check(home, spec, deadline)
         time.sleep(0.05)
@@ -67,7 +67,7 @@ def wait_until_ready(home: Home, spec: ClusterSpec, step: Step, deadline: float)
 
 
 def dns_answers(pid: int) -> bool:
-    """Whether a process in this node would learn the address of a Service."""
+    """Whether cluster DNS resolves the name of a Service, asked from the node with this pid."""
     name = b"".join(bytes([len(part)]) + part.encode() for part in API_NAME.split("."))
     try:
         with (
@@ -75,7 +75,7 @@ def dns_answers(pid: int) -> bool:
             kernel.socket_in(netns.fileno(), lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as query,
         ):
             query.settimeout(0.25)
-            # A header that announces one question, the name, and what is asked: type A, class IN.
+            # A DNS query: the header with one question, then the name, type A, class IN.
             query.sendto(b"\0\0\1\0\0\1\0\0\0\0\0\0" + name + b"\0\0\1\0\1", (network.DNS_SERVICE, 53))
             answers = query.recv(512)[6:8]
     except OSError:
@@ -85,20 +85,20 @@ def dns_answers(pid: int) -> bool:
 
 
 def _check(home: Home, spec: ClusterSpec, deadline: float) -> None:
-    """Give up when the cluster is gone, a part ends again and again, or time is up."""
+    """Raise if the cluster has ended, a component keeps exiting, or the deadline has passed."""
     if home.init() is None:
-        raise LocalError("The cluster ended while it started.", _words(home.logs / "init.log"))
-    parts = home.status(spec).components
-    if failing := next((c for c in parts if c.restarts >= TOO_MANY_RESTARTS and c.state == "restarting"), None):
-        if shutil.disk_usage(home.path).free < NEEDED_SPACE:
+        raise LocalError("The cluster exited during its start.", _log_tail(home.logs / "init.log"))
+    components = home.status(spec).components
+    if failing := next((c for c in components if c.restarts >= MAX_RESTARTS and c.state == "restarting"), None):
+        if shutil.disk_usage(home.path).free < REQUIRED_SPACE:
             raise LocalError("The disk is full.", f"Free some space below {home.path} and run the same command again.")
-        words = _words(home.logs / log_name(failing.name))
-        raise LocalError(f"{failing.name} ends again and again ({failing.last_exit}).", words)
+        tail = _log_tail(home.logs / log_name(failing.name))
+        raise LocalError(f"{failing.name} keeps exiting ({failing.last_exit}).", tail)
     if time.monotonic() > deadline:
-        waiting = ", ".join(c.name for c in parts if c.state not in {"running", "done"}) or "nothing"
+        waiting = ", ".join(c.name for c in components if c.state not in {"running", "done"}) or "nothing"
         raise LocalError("The cluster did not come up in time.", f"Not running: {waiting}. Logs: {home.logs}")
 
 
-def _words(log: Path) -> str:
+def _log_tail(log: Path) -> str:
     lines = log.read_text(errors="replace").splitlines()[-3:] if log.exists() else []
-    return f"Its last words: {' | '.join(lines)} (log: {log})"
+    return f"Last lines of its log: {' | '.join(lines)} (log: {log})"

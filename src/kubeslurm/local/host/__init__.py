@@ -1,1 +1,1 @@
-"""What the local cluster needs of this machine."""
+"""How the local cluster uses this machine: programs, kernel, control groups, files."""

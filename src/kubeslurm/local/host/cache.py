@@ -1,4 +1,4 @@
-"""The user's cache directory: every entry is keyed by a hash of its inputs, and whole or not there."""
+"""The user's cache directory. Each entry is keyed by a hash of its inputs, and is complete or absent."""
 
 import fcntl
 import hashlib
@@ -13,24 +13,24 @@ import msgspec
 from kubeslurm.local.errors import LocalError
 
 MARKER = ".complete.json"
-WITNESS_SIZE = 16 * 1024  # files from this size on are checked; stat of every small file would cost a warm start 50 ms
+CHECKED_SIZE = 16 * 1024  # only files from this size on are checked: a stat of every file would add 50 ms to each start
 
 
 def directory() -> Path:
-    """Where everything that can be built again is kept."""
+    """The cache directory. Everything in it can be built again."""
     base = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "kubeslurm"
 
 
 def folder(name: str) -> Path:
-    """A directory of the cache, made when it is missing."""
+    """A subdirectory of the cache, created if it is missing."""
     path = directory() / name
     path.mkdir(parents=True, exist_ok=True)
     return path
 
 
 def digest(*inputs: str | Path) -> str:
-    """A short hash of texts and files; a directory counts with all its files and their names."""
+    """A short hash of texts and files; a directory counts with the names and contents of all its files."""
     total = hashlib.sha256()
     for item in inputs:
         for name, content in _contents(item):
@@ -51,7 +51,7 @@ def _contents(item: str | Path) -> Iterator[tuple[str, bytes]]:
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One directory of the cache. It appears by a rename when it is complete, and never changes afterwards."""
+    """One directory of the cache. It appears by a rename once it is complete, and never changes afterwards."""
 
     name: str
     key: str
@@ -61,35 +61,35 @@ class Entry(msgspec.Struct, frozen=True):
         return directory() / "artifacts" / f"{self.name}-{self.key}"
 
     def complete(self) -> bool:
-        """Whether the entry is there with every sizeable file that it had when it was made."""
+        """Whether the entry exists, with every large file that it had when it was made."""
         try:
-            witnesses = msgspec.json.decode((self.path / MARKER).read_bytes(), type=dict[str, int])
-            return all((self.path / name).lstat().st_size == size for name, size in witnesses.items())
+            sizes = msgspec.json.decode((self.path / MARKER).read_bytes(), type=dict[str, int])
+            return all((self.path / name).lstat().st_size == size for name, size in sizes.items())
         except (OSError, msgspec.MsgspecError):
             return False
 
-    def fill(self, make: Callable[[Path], None], *, say: Callable[[str], None]) -> Path:
+    def fill(self, make: Callable[[Path], None], *, notify: Callable[[str], None]) -> Path:
         """Make the entry with `make(directory)` unless it is complete; a second process waits for the first."""
         if self.complete():
             return self.path
-        with lock(self.name, waiting=lambda: say(f"another kubeslurm is making {self.name}; waiting for it")):
+        with lock(self.name, on_wait=lambda: notify(f"another kubeslurm is making {self.name}; waiting for it")):
             if not self.complete():
-                self._make(make, say)
-                self._forget_older()
+                self._make(make, notify)
+                self._remove_older()
         return self.path
 
-    def _make(self, make: Callable[[Path], None], say: Callable[[str], None]) -> None:
+    def _make(self, make: Callable[[Path], None], notify: Callable[[str], None]) -> None:
         partial = self.path.with_name(self.path.name + ".partial")
         if partial.exists():
-            say(f"{self.name}: an earlier run was interrupted; its half-filled cache entry is made again")
+            notify(f"{self.name}: an earlier run was interrupted; its incomplete cache entry is made again")
         if self.path.exists():
-            say(f"{self.name}: the cache entry {self.path} is damaged; it is made again")
+            notify(f"{self.name}: the cache entry {self.path} is damaged; it is made again")
         for leftover in (partial, self.path):
             shutil.rmtree(leftover, ignore_errors=True)
         try:
             partial.mkdir(parents=True)
             make(partial)
-            (partial / MARKER).write_bytes(msgspec.json.encode(_witnesses(partial)))
+            (partial / MARKER).write_bytes(msgspec.json.encode(_large_files(partial)))
             partial.rename(self.path)
         except OSError as error:
             raise LocalError(
@@ -100,22 +100,23 @@ class Entry(msgspec.Struct, frozen=True):
             shutil.rmtree(partial, ignore_errors=True)
             raise
 
-    def _forget_older(self) -> None:
-        """Keep the two newest entries of a name: switching between two branches then builds nothing."""
+    def _remove_older(self) -> None:
+        """Keep the two newest entries of a name, so that switching between two branches builds nothing."""
         siblings = [p for p in self.path.parent.glob(f"{self.name}-*") if p != self.path and not p.suffix]
         for path in sorted(siblings, key=lambda p: p.stat().st_mtime, reverse=True)[1:]:
             if not _mounted(path):
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _witnesses(tree: Path) -> dict[str, int]:
+def _large_files(tree: Path) -> dict[str, int]:
+    """Sizes of the files that `complete` checks."""
     files = [path for path in tree.rglob("*") if path.is_file() and not path.is_symlink()]
     sizes = {str(path.relative_to(tree)): path.stat().st_size for path in files}
-    return {name: size for name, size in sizes.items() if size >= WITNESS_SIZE}
+    return {name: size for name, size in sizes.items() if size >= CHECKED_SIZE}
 
 
 def _mounted(path: Path) -> bool:
-    """Whether a running cluster stands on the entry, in whatever mount namespace."""
+    """Whether a running cluster uses the entry, in any mount namespace."""
     for table in Path("/proc").glob("[0-9]*/mountinfo"):
         try:
             if str(path) in table.read_text():
@@ -126,12 +127,12 @@ def _mounted(path: Path) -> bool:
 
 
 @contextmanager
-def lock(name: str, *, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold the machine-wide lock of that name; `waiting` is called once if somebody else has it."""
+def lock(name: str, *, on_wait: Callable[[], None]) -> Iterator[None]:
+    """Hold the lock of that name, which all processes share; `on_wait` is called once if another process holds it."""
     with (folder("locks") / name).open("w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            waiting()
+            on_wait()
             fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -1,4 +1,4 @@
-"""Shows what is going on: live lines on a terminal, plain lines elsewhere."""
+"""Shows the progress of a command: live lines on a terminal, plain lines elsewhere."""
 
 import threading
 import time
@@ -12,11 +12,11 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
-SIGN_OF_LIFE = 15.0  # seconds between plain lines of a step that takes long
+HEARTBEAT = 15.0  # seconds between plain lines about a step that still runs
 
 
 class Step:
-    """One running piece of work; tell it how far it is."""
+    """One running step of a command."""
 
     def __init__(self, name: str, clock: Callable[[], float] = time.monotonic) -> None:
         self.name = name
@@ -27,13 +27,13 @@ class Step:
         self._started = clock()
 
     def update(self, *, done: int | None = None, total: int | None = None, note: str | None = None) -> None:
-        """How far the step is; any of the three may be left out."""
+        """Set the progress; arguments that are left out keep their value."""
         self.done = self.done if done is None else done
         self.total = self.total if total is None else total
         self.note = self.note if note is None else note
 
     @property
-    def share(self) -> float:
+    def fraction(self) -> float:
         return min(self.done / self.total, 1.0) if self.total else 0.0
 
     @property
@@ -43,13 +43,13 @@ class Step:
     def __str__(self) -> str:
         count = f"{min(self.done, self.total)} of {self.total} " if self.total else ""
         parts = [text] if (text := f"{count}{self.note}".strip()) else []
-        # Guessed from the pace, as soon as there is one.
-        if 0.05 <= self.share < 1.0:
-            parts.append(f"about {spoken(self.elapsed * (1 - self.share) / self.share)} left")
-        return ", ".join([spoken(self.elapsed), *parts])
+        # An estimate from the speed so far is too uncertain before 5 %.
+        if 0.05 <= self.fraction < 1.0:
+            parts.append(f"about {format_duration(self.elapsed * (1 - self.fraction) / self.fraction)} left")
+        return ", ".join([format_duration(self.elapsed), *parts])
 
 
-def spoken(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`7.4 s`, `48 s` or `2 min 05 s`."""
     if seconds < 10:
         return f"{seconds:.1f} s"
@@ -58,14 +58,14 @@ def spoken(seconds: float) -> str:
 
 
 class Progress:
-    """The steps of one command, in any thread. As a context manager it shows how far they are, not only their ends."""
+    """The steps of one command, from any thread. Used as a context manager it also shows steps while they run."""
 
     def __init__(self, console: Console | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console or Console(stderr=True)
         self._clock = clock
         self._running: list[Step] = []
         live = Live(get_renderable=self._render, console=self._console, refresh_per_second=4, transient=True)
-        self._display = live if self._console.is_terminal else _SignsOfLife(self)
+        self._display = live if self._console.is_terminal else _Heartbeat(self)
 
     def __enter__(self) -> "Progress":
         self._display.start()
@@ -76,34 +76,34 @@ class Progress:
 
     @contextmanager
     def step(self, name: str) -> Iterator[Step]:
-        """A step that starts now and ends with the block."""
+        """A step that lasts as long as the block."""
         step = Step(name, self._clock)
-        mark, verb = "[red]✗[/]", "stopped after"
+        symbol, result = "[red]✗[/]", "stopped after"
         self._running.append(step)
         if not self._console.is_terminal:
-            self.say(f"{name} ...")
+            self.print(f"{name} ...")
         try:
             yield step
-            mark, verb = "[green]✓[/]", "done in"
+            symbol, result = "[green]✓[/]", "done in"
         finally:
             self._running.remove(step)
             if self._console.is_terminal:
-                self._console.print(f"{mark} {escape(name)} [dim]{spoken(step.elapsed)}[/]", highlight=False)
+                self._console.print(f"{symbol} {escape(name)} [dim]{format_duration(step.elapsed)}[/]", highlight=False)
             else:
-                self.say(f"{name}: {verb} {spoken(step.elapsed)}")
+                self.print(f"{name}: {result} {format_duration(step.elapsed)}")
 
-    def say(self, text: str) -> None:
-        """One line for the user, above the live lines."""
+    def print(self, text: str) -> None:
+        """Print one line, above the live lines."""
         self._console.print(text, highlight=False, markup=False, soft_wrap=True)
 
     def lines(self) -> list[str]:
-        """What runs now, one line each."""
+        """One line for each step that runs now."""
         return [f"{step.name}: {step}" for step in list(self._running)]
 
     def _render(self) -> Table:
         rows = Table.grid(padding=(0, 1))
         for step in list(self._running):
-            filled = round(20 * step.share)
+            filled = round(20 * step.fraction)
             bar = Text("━" * filled, style="cyan") + Text("━" * (20 - filled), style="bright_black")
             rows.add_row(_SPINNER, Text(step.name), bar if step.total else Text(), Text(str(step), style="dim"))
         return rows
@@ -112,19 +112,19 @@ class Progress:
 _SPINNER = Spinner("dots", style="cyan")
 
 
-class _SignsOfLife(threading.Thread):
-    """Says now and then what still runs, for logs."""
+class _Heartbeat(threading.Thread):
+    """Prints from time to time which steps still run, where there is no terminal."""
 
     def __init__(self, progress: Progress) -> None:
         super().__init__(daemon=True)
         self._progress = progress
-        self._over = threading.Event()
+        self._ended = threading.Event()
 
     def run(self) -> None:
-        while not self._over.wait(SIGN_OF_LIFE):
+        while not self._ended.wait(HEARTBEAT):
             for line in self._progress.lines():
-                self._progress.say(line)
+                self._progress.print(line)
 
     def stop(self) -> None:
-        self._over.set()
+        self._ended.set()
         self.join()

@@ -1,4 +1,4 @@
-"""Root directories: the node image below, a scratch layer above, and the kernel's file systems in their places."""
+"""Root file systems: an overlay on the node image, with the kernel's file systems mounted in it."""
 
 import os
 import stat
@@ -8,17 +8,25 @@ from pathlib import Path
 from kubeslurm.local.host import kernel
 from kubeslurm.local.host.cgroups import Layout
 
-PARTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "kube-proxy", "kubectl", "coredns")
+BINARIES = (
+    "kube-apiserver",
+    "kube-controller-manager",
+    "kube-scheduler",
+    "kubelet",
+    "kube-proxy",
+    "kubectl",
+    "coredns",
+)
 _DEVICES = {"null": (1, 3), "zero": (1, 5), "full": (1, 7), "random": (1, 8), "urandom": (1, 9), "kmsg": (1, 11)}
 _DEVICES |= {"tty": (5, 0), "fuse": (10, 229), "net/tun": (10, 200)}
 _LINKS = {"ptmx": "pts/ptmx", "fd": "/proc/self/fd", "stdin": "fd/0", "stdout": "fd/1", "stderr": "fd/2"}
-# Kubelet insists on these and would set them for the whole machine.
+# The kubelet requires these values and would set them for the whole machine.
 _TUNABLES = {"vm/overcommit_memory": 1, "vm/panic_on_oom": 0, "kernel/panic": 10, "kernel/panic_on_oops": 1}
 _TUNABLES |= {"kernel/keys/root_maxkeys": 1000000, "kernel/keys/root_maxbytes": 25000000}
 
 
 def assemble(scratch: Path, image: Path, kubernetes: Path) -> Path:
-    """Mount an overlay of the image below `scratch`, with a file system in memory for what is written."""
+    """Mount an overlay on the image below `scratch`; what is written to it is kept in memory."""
     scratch.mkdir(parents=True, exist_ok=True)
     kernel.mount("tmpfs", scratch, "tmpfs", options="mode=755")
     root, upper, work = (scratch / name for name in ("root", "upper", "work"))
@@ -26,8 +34,8 @@ def assemble(scratch: Path, image: Path, kubernetes: Path) -> Path:
         directory.mkdir()
     kernel.mount("overlay", root, "overlay", options=f"lowerdir={image},upperdir={upper},workdir={work}")
     kernel.bind(kubernetes, root / "usr/local/bin/kubernetes")
-    for part in PARTS:
-        (root / "usr/local/bin" / part).symlink_to("kubernetes")
+    for name in BINARIES:
+        (root / "usr/local/bin" / name).symlink_to("kubernetes")
     kernel.mount("proc", root / "proc", "proc")
     kernel.mount("sysfs", root / "sys", "sysfs")
     kernel.mount("tmpfs", root / "run", "tmpfs", options="mode=755")
@@ -41,13 +49,13 @@ def write(root: Path, files: Mapping[str, str], mode: int = 0o644) -> None:
     for name, content in files.items():
         path = root / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.unlink(missing_ok=True)  # it may be a link of the image's
+        path.unlink(missing_ok=True)  # the image may have a link there
         path.touch(mode)
         path.write_text(content)
 
 
 def control_groups(root: Path, layout: Layout) -> None:
-    """Mount the machine's kind of cgroups; inside a cgroup namespace the node's own group is the root."""
+    """Mount the machine's cgroup hierarchies; in a cgroup namespace their root is the node's own group."""
     top = root / "sys/fs/cgroup"
     if layout.unified:
         kernel.mount("cgroup2", top, "cgroup2")
@@ -60,12 +68,12 @@ def control_groups(root: Path, layout: Layout) -> None:
 
 
 def kernel_tunables(root: Path, scratch: Path) -> None:
-    """Show the wanted values instead of the machine's, which stay as they are."""
+    """Cover kernel settings with files that hold the required values; the settings of the machine do not change."""
     for number, (name, value) in enumerate(_TUNABLES.items()):
         file = scratch / f"tunable-{number}"
         file.write_text(f"{value}\n")
         kernel.bind(file, root / "proc/sys" / name)
-    # The kernel lets a user namespace mount /proc only where an unobstructed one is in sight.
+    # The kernel lets a user namespace mount /proc only if a /proc without such covers is mounted somewhere.
     full = root / "run/proc-full"
     full.mkdir()
     kernel.mount("proc", full, "proc")

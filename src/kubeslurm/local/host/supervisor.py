@@ -1,6 +1,6 @@
-"""Keeps programs running: starts them, restarts what ends, remembers how often.
+"""Keeps programs running: starts them, restarts them when they exit, and counts the restarts.
 
-Each cluster's init has one for the control plane and the nodes, and each node has one for its own programs.
+A cluster's init supervises the control plane and the nodes, and the init of each node supervises the node's programs.
 """
 
 import contextlib
@@ -12,15 +12,15 @@ from pathlib import Path
 
 import msgspec
 
-FIRST_PAUSE = 0.25
-LONGEST_PAUSE = 10.0
-STEADY_AFTER = 30.0
-AWAITED = {signal.SIGCHLD, signal.SIGTERM}
+MIN_BACKOFF = 0.25
+MAX_BACKOFF = 10.0
+STABLE_AFTER = 30.0
+SIGNALS = {signal.SIGCHLD, signal.SIGTERM}
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND
 
 
-class Condition(msgspec.Struct):
-    """One line of `status`."""
+class ComponentStatus(msgspec.Struct):
+    """State of one component, as `kubeslurm local status` shows it."""
 
     name: str
     state: str = "waiting"  # waiting, running, restarting, done, stopped
@@ -31,83 +31,85 @@ class Condition(msgspec.Struct):
 
 
 class Component:
-    """One program that has to be there all the time."""
+    """One program that has to run all the time."""
 
     def __init__(
         self, name: str, start: Callable[[], int], *, may_run: Callable[[], bool] = lambda: True, once: bool = False
     ) -> None:
-        """`start` returns a process number, and is called when `may_run` says so."""
-        self.condition = Condition(name, since=time.time())
+        """`start` starts the program and returns its pid; it is called only while `may_run` returns True."""
+        self.status = ComponentStatus(name, since=time.time())
         self.start = start
         self.may_run = may_run
         self.once = once
-        self.pause = FIRST_PAUSE
-        self.due = 0.0
+        self.backoff = MIN_BACKOFF
+        self.not_before = 0.0
 
-    def become(self, state: str, pid: int = 0) -> None:
-        self.condition.state, self.condition.pid, self.condition.since = state, pid, time.time()
+    def set_state(self, state: str, pid: int = 0) -> None:
+        self.status.state, self.status.pid, self.status.since = state, pid, time.time()
 
-    def ended(self, how: str, *, well: bool = False) -> None:
-        """It is no longer there; come back after a pause, longer each time, unless that was wanted."""
-        self.condition.last_exit = how
-        if self.once and well:
-            return self.become("done")
+    def exited(self, reason: str, *, success: bool = False) -> None:
+        """Note that the program has exited, and schedule a restart with exponential backoff unless it may not run."""
+        self.status.last_exit = reason
+        if self.once and success:
+            return self.set_state("done")
         if not self.may_run():
-            return self.become("stopped")
-        steady = time.time() - self.condition.since > STEADY_AFTER
-        self.pause = FIRST_PAUSE if steady else min(self.pause * 2, LONGEST_PAUSE)
-        self.due = time.monotonic() + self.pause
-        self.condition.restarts += 1
-        return self.become("restarting")
+            return self.set_state("stopped")
+        stable = time.time() - self.status.since > STABLE_AFTER
+        self.backoff = MIN_BACKOFF if stable else min(self.backoff * 2, MAX_BACKOFF)
+        self.not_before = time.monotonic() + self.backoff
+        self.status.restarts += 1
+        return self.set_state("restarting")
 
     def start_if_due(self) -> bool:
-        """Says whether anything has changed."""
-        if self.condition.pid or self.condition.state == "done" or time.monotonic() < self.due or not self.may_run():
+        """Start the program if it is time to; returns whether the state has changed."""
+        if self.status.pid or self.status.state == "done" or time.monotonic() < self.not_before or not self.may_run():
             return False
         try:
-            self.become("running", self.start())
+            self.set_state("running", self.start())
         except OSError as error:
-            self.ended(str(error))
+            self.exited(str(error))
         return True
 
 
 def supervise(
-    components: list[Component], report: Callable[[list[Condition]], None], tick: Callable[[], None] = lambda: None
+    components: list[Component],
+    report: Callable[[list[ComponentStatus]], None],
+    tick: Callable[[], None] = lambda: None,
 ) -> None:
-    """Look after the components until asked to stop; say what changes, and call `tick` now and then."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, AWAITED)
-    unsaid = True
+    """Run the components until SIGTERM; call `report` on every change, and `tick` about once a second."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    changed = True
     while True:
         started = [component for component in components if component.start_if_due()]
-        unsaid = unsaid or bool(started)
-        with contextlib.suppress(OSError):  # a full disk must not end what runs; it is tried again
-            if unsaid:
-                report([component.condition for component in components])
-                unsaid = False
+        changed = changed or bool(started)
+        with contextlib.suppress(OSError):  # a full disk must not stop the components; the next pass tries again
+            if changed:
+                report([component.status for component in components])
+                changed = False
             tick()
-        settled = all(component.condition.state in {"running", "done"} for component in components)
-        caught = signal.sigtimedwait(AWAITED, 1.0 if settled else 0.03)
-        if caught and caught.si_signo == signal.SIGTERM:
+        settled = all(component.status.state in {"running", "done"} for component in components)
+        received = signal.sigtimedwait(SIGNALS, 1.0 if settled else 0.03)
+        if received and received.si_signo == signal.SIGTERM:
             return
-        unsaid = _reap(components) or unsaid
+        changed = _reap(components) or changed
 
 
 def _reap(components: list[Component]) -> bool:
-    """Let go of every ended child, ours or left behind by others; says whether a component was among them."""
+    """Reap all children that have exited, orphans too; returns whether a component was among them."""
     found = False
     with contextlib.suppress(ChildProcessError):
-        while (ended := os.waitpid(-1, os.WNOHANG)) != (0, 0):
-            code = os.waitstatus_to_exitcode(ended[1])
+        while (child := os.waitpid(-1, os.WNOHANG)) != (0, 0):
+            code = os.waitstatus_to_exitcode(child[1])
             for component in components:
-                if component.condition.pid == ended[0]:
-                    how = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-                    component.ended(how, well=code == 0)
+                if component.status.pid == child[0]:
+                    reason = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
+                    component.exited(reason, success=code == 0)
                     found = True
     return found
 
 
 def spawn(argv: tuple[str, ...], environment: Mapping[str, str], log: Path, keep: tuple[int, ...] = ()) -> int:
-    """Start a program with its output at the end of a log; `keep` are file descriptors to hand on."""
+    """Start a program that appends its output to a log, and return its pid; it inherits the descriptors in `keep`."""
     files = [
         (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, str(log), _APPEND, 0o600),
@@ -120,8 +122,8 @@ def spawn(argv: tuple[str, ...], environment: Mapping[str, str], log: Path, keep
     )
 
 
-def bound(log: Path, limit: int = 16 * 2**20) -> None:
-    """Keep the last part of a log that has grown too long; writers append, so they go on at the new end."""
+def rotate(log: Path, limit: int = 16 * 2**20) -> None:
+    """Empty a log that exceeds the limit, and keep its last quarter beside it. Writers append, so they may go on."""
     if log.stat().st_size > limit:
         with log.open("r+b") as file:
             file.seek(-limit // 4, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""Runs programs: several side by side, their output kept for error messages, none left behind."""
+"""Runs programs in parallel, keeps their output for error messages, and stops all when one fails."""
 
 import os
 import shutil
@@ -12,34 +12,34 @@ from pathlib import Path
 
 from kubeslurm.local.errors import LocalError
 
-TAIL = 12  # lines of a failed program's output that are worth showing
+TAIL = 12  # lines of a failed program's output that an error message shows
 
 
-class Failed(Exception):  # noqa: N818
-    """A program ended badly; carries the end of its output."""
+class CommandError(Exception):
+    """A program exited with an error; has its output."""
 
     def __init__(self, argv: Sequence[str], status: int, output: Sequence[str]) -> None:
-        super().__init__(f"{argv[0]} ended with status {status}")
+        super().__init__(f"{argv[0]} exited with status {status}")
         self.output = list(output)
 
     def as_error(self, message: str, remedy: str) -> LocalError:
-        """The same as a sentence for the user, with what the program said."""
+        """An error for the user, with the end of the program's output."""
         if any("no space left on device" in line.lower() for line in self.output):
             return LocalError(f"{message} The disk is full.", "Free some space and run the same command again.")
-        said = "\n".join(f"    {line}" for line in self.output[-TAIL:])
-        return LocalError(f"{message} It said:\n{said}\n" if said else message, remedy)
+        tail = "\n".join(f"    {line}" for line in self.output[-TAIL:])
+        return LocalError(f"{message} Its output:\n{tail}\n" if tail else message, remedy)
 
 
 class Stopped(Exception):  # noqa: N818
-    """The work was called off because another part of it failed."""
+    """The program was stopped because another one failed."""
 
 
 class Tasks:
-    """The programs of one command. When one part fails or the user interrupts, all are stopped."""
+    """The programs that one command runs. When one fails or the user interrupts, all are stopped."""
 
     def __init__(self) -> None:
         self._running: set[subprocess.Popen[str]] = set()
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._stopped = False
 
     def run(
@@ -50,10 +50,10 @@ class Tasks:
         env: Mapping[str, str] | None = None,
         on_line: Callable[[str], None] = lambda _: None,
     ) -> list[str]:
-        """Run to the end and return the lines of stdout and stderr together; raises Failed."""
-        words = [str(word) for word in argv]
+        """Run a program and return the lines of its stdout and stderr; raises CommandError."""
+        command = [str(word) for word in argv]
         lines: list[str] = []
-        with self._start(words, cwd, {**os.environ, **(env or {})}) as process:
+        with self._start(command, cwd, {**os.environ, **(env or {})}) as process:
             try:
                 assert process.stdout is not None  # noqa: S101
                 for line in map(str.rstrip, process.stdout):
@@ -61,24 +61,24 @@ class Tasks:
                     on_line(line)
                 status = process.wait()
             except BaseException:
-                _end(process)
+                _terminate(process)
                 raise
             finally:
-                with self._guard:
+                with self._lock:
                     self._running.discard(process)
         if self._stopped:
             raise Stopped
         if status:
-            raise Failed(words, status, lines)
+            raise CommandError(command, status, lines)
         return lines
 
     def _start(self, argv: list[str], cwd: Path | None, env: dict[str, str]) -> subprocess.Popen[str]:
         if shutil.which(argv[0]) is None:
             raise LocalError(f"The program {argv[0]} is not installed.", "Run `kubeslurm local doctor`.")
-        with self._guard:
+        with self._lock:
             if self._stopped:
                 raise Stopped
-            # A session of its own: Ctrl-C reaches us only, and we end the whole group. If we are killed, it ends too.
+            # In its own session: Ctrl-C reaches only us, and we stop the whole group. If we are killed, it ends too.
             process = subprocess.Popen(
                 ["setpriv", "--pdeathsig=TERM", "--", *argv],
                 cwd=cwd,
@@ -93,27 +93,27 @@ class Tasks:
             self._running.add(process)
             return process
 
-    def together(self, *parts: Callable[[], object]) -> None:
-        """Run the parts two at a time; the first failure stops the others and is raised."""
+    def run_parallel(self, *functions: Callable[[], object]) -> None:
+        """Call the functions, two at a time; the first failure stops the others and is raised."""
         with ThreadPoolExecutor(max_workers=2) as pool:
-            futures = [pool.submit(part) for part in parts]
+            futures = [pool.submit(function) for function in functions]
             try:
                 for future in as_completed(futures):
                     future.result()
             except BaseException:
-                self.stop()  # what runs; what waits ends as soon as it starts a program
+                self.stop()  # functions that have not started fail when they run their first program
                 raise
 
     def stop(self) -> None:
-        """End every running program and start no more."""
-        with self._guard:
+        """Stop every running program, and start no more."""
+        with self._lock:
             self._stopped = True
             running = list(self._running)
         for process in running:
-            _end(process)
+            _terminate(process)
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _terminate(process: subprocess.Popen[str]) -> None:
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, subprocess.TimeoutExpired):
             os.killpg(process.pid, number)

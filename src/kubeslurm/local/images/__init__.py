@@ -1,1 +1,1 @@
-"""Container images built on this machine."""
+"""Container images, and what else a cluster needs that is built on this machine."""

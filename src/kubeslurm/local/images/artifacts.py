@@ -1,4 +1,4 @@
-"""What a cluster is made of, built once and kept in the user's cache directory."""
+"""Builds what clusters run on, once, into the user's cache: the Kubernetes binary, the node root, pause and kwok."""
 
 import platform
 from functools import partial
@@ -9,40 +9,41 @@ from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host import cache, golang
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
-from kubeslurm.local.images import build as images
+from kubeslurm.local.images import builder, store
+from kubeslurm.local.images.builder import BuildSpec
 from kubeslurm.local.sources import SOURCES
 
 MODULES, IMAGES = SOURCES / "local", SOURCES / "images"
 
 
 def prepare(*, progress: Progress, kwok: bool = False) -> Artifacts:
-    """Build what is missing from the cache, side by side, and say where everything is."""
+    """Build in parallel what the cache lacks, and return where everything is."""
     if not (MODULES / "kubernetes/go.mod").is_file():
-        raise LocalError("The recipes of the local cluster are not there.", "Run kubeslurm from a clone: `make up`.")
-    wanted, tasks = entries(kwok=kwok), Tasks()
+        raise LocalError("The sources of the local cluster are missing.", "Run kubeslurm from a clone: `make up`.")
+    found, tasks = entries(kwok=kwok), Tasks()
     makers = {"kubernetes": _kubernetes, "kwok": _kwok, "node": _node, "pause": _pause}
 
     def fill(*names: str) -> None:
         for name in names:
-            if name in wanted:
-                wanted[name].fill(partial(makers[name], tasks=tasks, progress=progress), say=progress.say)
+            if name in found:
+                found[name].fill(partial(makers[name], tasks=tasks, progress=progress), notify=progress.print)
 
-    tasks.together(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
+    tasks.run_parallel(partial(fill, "kubernetes", "kwok"), partial(fill, "node", "pause"))
     return Artifacts(
-        kubernetes=wanted["kubernetes"].path / "kubernetes",
-        node_root=wanted["node"].path / "root",
-        pause=wanted["pause"].path / "pause.tar",
-        kwok=wanted["kwok"].path if kwok else None,
+        kubernetes=found["kubernetes"].path / "kubernetes",
+        node_root=found["node"].path / "root",
+        pause=found["pause"].path / "pause.tar",
+        kwok=found["kwok"].path if kwok else None,
     )
 
 
 def entries(*, kwok: bool = False) -> dict[str, cache.Entry]:
-    """The cache entries that belong to these sources."""
+    """The cache entries for the sources as they are now."""
     flags = (*golang.FLAGS, golang.LINK, platform.machine())
     modules = ("kubernetes", "kwok") if kwok else ("kubernetes",)
     found = {name: cache.Entry(name, cache.digest(MODULES / name, *flags)) for name in modules}
     for name in ("node", "pause"):
-        found[name] = cache.Entry(name, cache.digest(IMAGES / name, images.base_key()))
+        found[name] = cache.Entry(name, cache.digest(IMAGES / name, builder.base_key()))
     return found
 
 
@@ -62,12 +63,12 @@ def _kwok(folder: Path, tasks: Tasks, progress: Progress) -> None:
 
 
 def _node(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    image = images.make(images.Recipe("node", "latest", IMAGES / "node"), tasks=tasks, progress=progress)
+    image = builder.build(BuildSpec("node", "latest", IMAGES / "node"), tasks=tasks, progress=progress)
     with progress.step("unpack node image"):
         (folder / "root").mkdir()
-        images.extract(image, folder / "root", tasks=tasks)
+        store.extract(image, folder / "root", tasks=tasks)
 
 
 def _pause(folder: Path, tasks: Tasks, progress: Progress) -> None:
-    image = images.make(images.Recipe("pause", "1", IMAGES / "pause"), tasks=tasks, progress=progress)
-    images.archive(image, folder / "pause.tar", tasks=tasks)
+    image = builder.build(BuildSpec("pause", "1", IMAGES / "pause"), tasks=tasks, progress=progress)
+    store.archive(image, folder / "pause.tar", tasks=tasks)

@@ -8,6 +8,7 @@ from kubeslurm.local.cluster import state
 from kubeslurm.local.cluster.nodespec import nodes
 from kubeslurm.local.cluster.state import ClusterSpec, Home, InitRecord
 from kubeslurm.local.errors import LocalError
+from kubeslurm.local.host import files
 
 
 @pytest.fixture(autouse=True)
@@ -15,52 +16,52 @@ def _state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
 
 
-def test_what_was_asked_for_is_read_back_as_it_was_written() -> None:
+def test_a_cluster_spec_can_be_saved_and_loaded() -> None:
     home = Home("c")
     home.make()
     spec = ClusterSpec("c", "127.64.0.1", tuple(nodes(1, ["gpu:label=a=b,taint=k=v:NoExecute"])), 5)
-    state.save(home.spec_file, spec)
+    files.save(home.spec_file, spec)
     assert home.spec() == spec
     assert state.names() == ["c"]
     assert stat.S_IMODE(home.spec_file.stat().st_mode) == 0o600
 
 
-def test_a_half_written_file_counts_as_none() -> None:
+def test_an_incomplete_file_counts_as_missing() -> None:
     home = Home("c")
     home.make()
     home.spec_file.write_text('{"name": "c", ')
     assert home.spec() is None
 
 
-def test_addresses_are_loopback_stable_and_never_shared() -> None:
+def test_the_address_of_a_cluster_is_a_stable_and_free_loopback_address() -> None:
     first = state.address_for(Path("/a"), set())
     assert first.startswith("127.")
     assert state.address_for(Path("/a"), set()) == first
     assert state.address_for(Path("/a"), {first}) not in (first, "127.0.0.1")
 
 
-def test_clusters_of_the_same_name_elsewhere_have_other_control_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_clusters_of_the_same_name_in_other_directories_have_other_cgroups(monkeypatch: pytest.MonkeyPatch) -> None:
     here = Home("c").group
-    monkeypatch.setenv("XDG_STATE_HOME", "/elsewhere")
+    monkeypatch.setenv("XDG_STATE_HOME", "/other")
     assert Home("c").group != here
 
 
-def test_a_process_that_took_over_the_number_is_not_the_init() -> None:
+def test_a_process_with_a_reused_pid_is_not_the_init() -> None:
     home = Home("c")
     home.make()
-    own = state.started(os.getpid())
-    state.save(home.run / "init.json", InitRecord(os.getpid(), own))
+    own = state.start_time(os.getpid())
+    files.save(home.run / "init.json", InitRecord(os.getpid(), own))
     assert home.init() == InitRecord(os.getpid(), own)
-    state.save(home.run / "init.json", InitRecord(os.getpid(), own - 1))
+    files.save(home.run / "init.json", InitRecord(os.getpid(), own - 1))
     assert home.init() is None
 
 
-def test_two_commands_at_once_are_told_apart() -> None:
-    with Home("c").locked(), pytest.raises(LocalError, match="right now"), Home("c").locked():
+def test_a_second_command_cannot_take_the_lock() -> None:
+    with Home("c").locked(), pytest.raises(LocalError, match="Another command"), Home("c").locked():
         pass
 
 
 @pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a-", "a" * 41, "../x", "a/b"])
-def test_names_that_would_not_do_are_refused(name: str) -> None:
-    with pytest.raises(LocalError, match="no name for a cluster"):
+def test_invalid_names_are_rejected(name: str) -> None:
+    with pytest.raises(LocalError, match="not a valid name for a cluster"):
         Home(name)

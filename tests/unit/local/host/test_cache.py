@@ -1,5 +1,3 @@
-"""The cache: keyed by inputs, whole or not there, filled by one process at a time."""
-
 import os
 import threading
 from pathlib import Path
@@ -16,31 +14,31 @@ def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
 
 
-class Said(list[str]):
-    """Collects what the user was told."""
+class Messages(list[str]):
+    """Collects the messages to the user."""
 
     def __call__(self, text: str) -> None:
         self.append(text)
 
 
 def binary(folder: Path) -> None:
-    (folder / "binary").write_bytes(b"x" * cache.WITNESS_SIZE)
+    (folder / "binary").write_bytes(b"x" * cache.CHECKED_SIZE)
 
 
-def test_the_cache_is_below_the_users_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_in_the_users_cache_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cache.directory() == tmp_path / "kubeslurm"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/someone")
     assert cache.directory() == Path("/home/someone/.cache/kubeslurm")
 
 
-def test_a_relative_cache_home_is_ignored_as_the_convention_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", "somewhere")
+def test_a_relative_cache_home_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", "/home/someone")
     assert cache.directory() == Path("/home/someone/.cache/kubeslurm")
 
 
-def test_the_key_follows_file_contents_and_names_but_not_the_place(tmp_path: Path) -> None:
+def test_the_digest_depends_on_contents_and_names_of_files_but_not_on_their_directory(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "go.mod").write_text("module a")
@@ -51,22 +49,22 @@ def test_the_key_follows_file_contents_and_names_but_not_the_place(tmp_path: Pat
     assert cache.digest(tmp_path / "one") != cache.digest(tmp_path / "two")
 
 
-def test_texts_that_run_together_give_different_keys() -> None:
+def test_the_digest_depends_on_where_one_text_ends() -> None:
     assert cache.digest("ab", "c") != cache.digest("a", "bc")
 
 
-def test_a_second_fill_makes_nothing() -> None:
-    entry, said = Entry("thing", "1"), Said()
-    assert entry.fill(binary, say=said) == entry.path
+def test_a_complete_entry_is_not_made_again() -> None:
+    entry, messages = Entry("thing", "1"), Messages()
+    assert entry.fill(binary, notify=messages) == entry.path
 
     def never(_: Path) -> None:
         raise AssertionError("made twice")
 
-    assert entry.fill(never, say=said) == entry.path
-    assert said == []
+    assert entry.fill(never, notify=messages) == entry.path
+    assert messages == []
 
 
-def test_a_failed_make_leaves_nothing_behind() -> None:
+def test_a_failed_entry_is_deleted() -> None:
     entry = Entry("thing", "1")
 
     def fail(folder: Path) -> None:
@@ -74,31 +72,31 @@ def test_a_failed_make_leaves_nothing_behind() -> None:
         raise LocalError("No.")
 
     with pytest.raises(LocalError):
-        entry.fill(fail, say=Said())
+        entry.fill(fail, notify=Messages())
     assert not entry.complete()
     assert list(entry.path.parent.iterdir()) == []
 
 
-def test_a_half_filled_entry_is_noticed_said_and_made_again() -> None:
-    entry, said = Entry("thing", "1"), Said()
+def test_an_incomplete_entry_is_reported_and_made_again() -> None:
+    entry, messages = Entry("thing", "1"), Messages()
 
     def interrupted(folder: Path) -> None:
         binary(folder)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        entry.fill(interrupted, say=said)
+        entry.fill(interrupted, notify=messages)
     assert not entry.complete()
-    entry.fill(binary, say=said)
+    entry.fill(binary, notify=messages)
     assert entry.complete()
-    assert len(said) == 1
-    assert "interrupted" in said[0]
+    assert len(messages) == 1
+    assert "interrupted" in messages[0]
 
 
 @pytest.mark.parametrize("damage", ["truncate", "remove", "marker"])
-def test_a_damaged_entry_is_noticed_said_and_made_again(damage: str) -> None:
-    entry, said = Entry("thing", "1"), Said()
-    entry.fill(binary, say=said)
+def test_a_damaged_entry_is_reported_and_made_again(damage: str) -> None:
+    entry, messages = Entry("thing", "1"), Messages()
+    entry.fill(binary, notify=messages)
     match damage:
         case "truncate":
             (entry.path / "binary").write_bytes(b"short")
@@ -107,39 +105,39 @@ def test_a_damaged_entry_is_noticed_said_and_made_again(damage: str) -> None:
         case _:
             (entry.path / cache.MARKER).write_text("{")
     assert not entry.complete()
-    entry.fill(binary, say=said)
+    entry.fill(binary, notify=messages)
     assert entry.complete()
-    assert "damaged" in said[0]
+    assert "damaged" in messages[0]
 
 
-def test_a_full_disk_is_one_sentence_with_a_remedy() -> None:
+def test_a_full_disk_is_an_error_with_a_remedy() -> None:
     def full(_: Path) -> None:
         raise OSError(28, "No space left on device")
 
     with pytest.raises(LocalError, match=r"No space left on device.*XDG_CACHE_HOME"):
-        Entry("thing", "1").fill(full, say=Said())
+        Entry("thing", "1").fill(full, notify=Messages())
 
 
-def test_two_at_once_make_it_once_and_the_second_says_that_it_waits() -> None:
-    entry, said, made = Entry("thing", "1"), Said(), []
-    inside, go_on = threading.Event(), threading.Event()
+def test_a_second_process_waits_and_does_not_make_the_entry_again() -> None:
+    entry, messages, made = Entry("thing", "1"), Messages(), []
+    inside, resume = threading.Event(), threading.Event()
 
     def slow(folder: Path) -> None:
         made.append(1)
         inside.set()
-        assert go_on.wait(300)
+        assert resume.wait(300)
         binary(folder)
 
-    class Waiting(Said):
+    class ResumingMessages(Messages):
         def __call__(self, text: str) -> None:
             super().__call__(text)
-            go_on.set()
+            resume.set()
 
-    first = threading.Thread(target=entry.fill, args=(slow,), kwargs={"say": said})
+    first = threading.Thread(target=entry.fill, args=(slow,), kwargs={"notify": messages})
     first.start()
     assert inside.wait(300)
-    waiting = Waiting()
-    entry.fill(slow, say=waiting)
+    waiting = ResumingMessages()
+    entry.fill(slow, notify=waiting)
     first.join()
     assert made == [1]
     assert waiting == ["another kubeslurm is making thing; waiting for it"]
@@ -147,7 +145,7 @@ def test_two_at_once_make_it_once_and_the_second_says_that_it_waits() -> None:
 
 def test_the_two_newest_entries_of_a_name_are_kept() -> None:
     for age, key in enumerate(("1", "2", "3")):
-        made = Entry("thing", key).fill(binary, say=Said())
-        os.utime(made, (age, age))  # the clock of a file system does not tell moments apart that are this close
-    Entry("other", "1").fill(binary, say=Said())
+        made = Entry("thing", key).fill(binary, notify=Messages())
+        os.utime(made, (age, age))  # the time stamps of a file system are too coarse
+    Entry("other", "1").fill(binary, notify=Messages())
     assert sorted(path.name for path in Entry("thing", "3").path.parent.iterdir()) == ["other-1", "thing-2", "thing-3"]

@@ -17,18 +17,18 @@ HYBRID = """\
 UNIFIED = "30 25 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate,memory_recursiveprot\n"
 
 
-def test_a_hybrid_machine_is_used_by_its_v1_trees_each_once() -> None:
+def test_a_hybrid_layout_uses_each_v1_hierarchy_once() -> None:
     layout = cgroups.parse(HYBRID)
     assert layout.kind == "hybrid"
     assert {"cpu", "memory"} <= layout.controllers()
-    assert {tree.mountpoint.name: tree.options for tree in layout.hierarchies} == {
+    assert {each.mountpoint.name: each.options for each in layout.hierarchies} == {
         "systemd": "none,name=systemd",
         "cpu,cpuacct": "cpu,cpuacct",
         "memory": "memory",
     }
 
 
-def test_a_unified_machine_has_one_tree() -> None:
+def test_a_unified_layout_has_one_hierarchy() -> None:
     layout = cgroups.parse(UNIFIED)
     assert layout.unified
     assert layout.directories("c") == [Path("/sys/fs/cgroup/kubeslurm/c")]
@@ -48,7 +48,7 @@ def test_the_layout_is_detected(mountinfo: str, kind: str) -> None:
     assert cgroups.parse(mountinfo).kind == kind
 
 
-def test_processes_are_found_by_their_group_alone(tmp_path: Path) -> None:
+def test_all_processes_of_a_group_are_killed(tmp_path: Path) -> None:
     layout = cgroups.Layout((cgroups.Hierarchy(tmp_path, "cgroup", "memory"),), "v1")
     (tmp_path / "kubeslurm/one/node-1").mkdir(parents=True)
     with subprocess.Popen(["sleep", "1000"]) as orphan:
@@ -57,18 +57,18 @@ def test_processes_are_found_by_their_group_alone(tmp_path: Path) -> None:
         assert orphan.wait(300) == -signal.SIGKILL
 
 
-def test_a_new_cpuset_gets_the_processors_of_its_parent(tmp_path: Path) -> None:
-    tree = cgroups.Hierarchy(tmp_path, "cgroup", "cpuset")
+def test_a_new_cpuset_gets_the_cpus_of_its_parent(tmp_path: Path) -> None:
+    hierarchy = cgroups.Hierarchy(tmp_path, "cgroup", "cpuset")
     for name, value in (("cpuset.cpus", "0-3"), ("cpuset.mems", "0")):
         (tmp_path / name).write_text(value)
         for child in ("kubeslurm", "kubeslurm/c"):
             (tmp_path / child).mkdir(exist_ok=True)
             (tmp_path / child / name).write_text("\n")
-    cgroups.make(cgroups.Layout((tree,), "v1"), "c")
+    cgroups.make(cgroups.Layout((hierarchy,), "v1"), "c")
     assert (tmp_path / "kubeslurm/c/cpuset.cpus").read_text() == "0-3"
 
 
-def test_removal_takes_all_below_and_leaves_other_clusters(tmp_path: Path) -> None:
+def test_remove_deletes_nested_groups_and_keeps_other_clusters(tmp_path: Path) -> None:
     layout = cgroups.Layout((cgroups.Hierarchy(tmp_path, "cgroup", "memory"),), "v1")
     (tmp_path / "kubeslurm/one/node-1/kubepods/pod").mkdir(parents=True)
     (tmp_path / "kubeslurm/two").mkdir()
@@ -78,8 +78,8 @@ def test_removal_takes_all_below_and_leaves_other_clusters(tmp_path: Path) -> No
     assert not (tmp_path / "kubeslurm").exists()
 
 
-def test_what_cannot_be_removed_is_named(tmp_path: Path) -> None:
+def test_remove_returns_groups_that_are_still_in_use(tmp_path: Path) -> None:
     layout = cgroups.Layout((cgroups.Hierarchy(tmp_path, "cgroup", "memory"),), "v1")
     (tmp_path / "kubeslurm/one").mkdir(parents=True)
-    (tmp_path / "kubeslurm/one/cgroup.procs").touch()  # an ordinary file keeps the directory, as a process would
-    assert cgroups.remove(layout, "one", patience=0) == [tmp_path / "kubeslurm/one"]
+    (tmp_path / "kubeslurm/one/cgroup.procs").touch()  # a regular file keeps rmdir from working, as a process would
+    assert cgroups.remove(layout, "one", timeout=0) == [tmp_path / "kubeslurm/one"]

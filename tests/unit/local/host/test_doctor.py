@@ -1,12 +1,10 @@
-"""The doctor: facts of a machine in, findings with remedies out."""
-
 import subprocess
 from typing import Any
 
 import msgspec
 import pytest
 
-from kubeslurm.local.host.doctor import GIB, Finding, Level, Machine, go_version, judge, look
+from kubeslurm.local.host.doctor import GIB, Finding, Level, Machine, evaluate, go_version, inspect
 
 GOOD = Machine(
     root=True,
@@ -30,17 +28,17 @@ GOOD = Machine(
 
 def finding(name: str, **changes: Any) -> Finding:
     machine = msgspec.structs.replace(GOOD, **changes)
-    return next(f for f in judge(machine) if f.name == name)
+    return next(f for f in evaluate(machine) if f.name == name)
 
 
-def test_a_good_machine_has_nothing_to_complain_about() -> None:
-    assert {f.level for f in judge(GOOD)} == {Level.OK}
+def test_a_good_machine_passes_every_check() -> None:
+    assert {f.level for f in evaluate(GOOD)} == {Level.OK}
 
 
 @pytest.mark.parametrize(
     ("name", "changes", "detail", "remedy"),
     [
-        ("rights", {"root": False}, "not the root user", "sudo"),
+        ("rights", {"root": False}, "not root", "sudo"),
         ("rights", {"capabilities": GOOD.capabilities & ~(1 << 21)}, "CAP_SYS_ADMIN", "--privileged"),
         ("rights", {"capabilities": GOOD.capabilities & ~(1 << 12)}, "CAP_NET_ADMIN", "--privileged"),
         ("cgroups", {"cgroups": "", "controllers": frozenset()}, "none are mounted", "/sys/fs/cgroup"),
@@ -58,20 +56,22 @@ def test_a_good_machine_has_nothing_to_complain_about() -> None:
         ("packages", {"missing": ("buildah",), "apt": False}, "buildah", "package manager"),
     ],
 )
-def test_what_is_missing_is_said_with_its_remedy(name: str, changes: dict[str, Any], detail: str, remedy: str) -> None:
+def test_a_missing_requirement_fails_with_a_remedy(
+    name: str, changes: dict[str, Any], detail: str, remedy: str
+) -> None:
     found = finding(name, **changes)
     assert found.level is Level.FAIL
     assert detail in found.detail
     assert remedy in found.remedy
 
 
-def test_a_missing_cap_sys_resource_is_only_noted() -> None:
+def test_a_missing_cap_sys_resource_is_only_mentioned() -> None:
     found = finding("rights", capabilities=GOOD.capabilities & ~(1 << 24))
     assert found.level is Level.OK
     assert "CAP_SYS_RESOURCE" in found.detail
 
 
-def test_what_is_in_the_cache_needs_no_go_and_less_disk() -> None:
+def test_with_everything_in_the_cache_no_go_and_less_disk_are_required() -> None:
     assert finding("Go", go=(), built=True).level is Level.OK
     assert finding("disk", disk=3 * GIB, built=True).level is Level.OK
 
@@ -81,18 +81,18 @@ def test_few_inotify_instances_and_little_memory_are_warnings() -> None:
     assert finding("memory", memory=2 * GIB).level is Level.WARN
 
 
-def test_go_tells_its_version() -> None:
+def test_the_go_version_is_parsed() -> None:
     assert go_version("go1.26.8") == (1, 26)
     assert go_version("") == ()
 
 
-def test_the_facts_of_this_machine_can_be_told() -> None:
-    assert look().memory > 0
+def test_this_machine_can_be_inspected() -> None:
+    assert inspect().memory > 0
 
 
-def test_a_program_that_does_not_answer_is_a_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_times_out_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(argv: list[str], **_: Any) -> None:
         raise subprocess.TimeoutExpired(argv, 120)
 
     monkeypatch.setattr(subprocess, "run", hang)
-    assert look().network["bridge"] == "no answer"
+    assert inspect().network["bridge"] == "no answer"

@@ -1,5 +1,3 @@
-"""Building Go modules: version stamp, progress, and what a failure means."""
-
 from pathlib import Path
 
 import pytest
@@ -11,14 +9,14 @@ from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.sources import SOURCES
 
 
-def test_the_pinned_kubernetes_is_stamped_into_the_binary() -> None:
+def test_the_binary_gets_the_version_of_kubernetes() -> None:
     flags = golang.link_flags(SOURCES / "local" / "kubernetes")
     assert "version.gitVersion=v1.36." in flags
     assert "version.gitMajor=1 " in flags
     assert flags.endswith("version.gitMinor=36")
 
 
-def test_a_module_without_kubernetes_is_stamped_with_nothing() -> None:
+def test_a_module_without_kubernetes_gets_no_version() -> None:
     assert golang.link_flags(SOURCES / "local" / "kwok") == golang.LINK
 
 
@@ -29,19 +27,19 @@ def test_only_packages_count_as_progress() -> None:
     assert step.done == 1
 
 
-def test_a_missing_go_is_said_with_the_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_go_is_an_error_with_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(LocalError, match=r"Go is not installed.*Install Go 1\.26"):
         golang.build(tmp_path, ".", tmp_path / "out", tasks=Tasks(), progress=Progress())
 
 
 @pytest.mark.parametrize(
-    ("said", "remedy"),
+    ("output", "remedy"),
     [
         ('Get "https://r/": dial tcp: lookup r: no such host', "reaches"),
         ("go: go.mod requires go >= 1.26.0 (running go 1.24.0)", "Install Go 1.26"),
         ("internal compiler error", "again"),
     ],
 )
-def test_a_failed_build_has_a_remedy(said: str, remedy: str) -> None:
-    assert remedy in golang._remedy(said)
+def test_a_failed_build_has_a_remedy(output: str, remedy: str) -> None:
+    assert remedy in golang._remedy(output)

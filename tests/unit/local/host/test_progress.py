@@ -1,11 +1,9 @@
-"""Progress: honest guesses, plain lines in logs, live lines on a terminal."""
-
 import io
 
 import pytest
 from rich.console import Console
 
-from kubeslurm.local.host.progress import Progress, Step, spoken
+from kubeslurm.local.host.progress import Progress, Step, format_duration
 from tests.support.clock import HandClock
 
 
@@ -15,30 +13,30 @@ def console(*, terminal: bool) -> tuple[Console, io.StringIO]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "words"), [(0.04, "0.0 s"), (7.44, "7.4 s"), (48.2, "48 s"), (125, "2 min 05 s"), (60, "1 min 00 s")]
+    ("seconds", "text"), [(0.04, "0.0 s"), (7.44, "7.4 s"), (48.2, "48 s"), (125, "2 min 05 s"), (60, "1 min 00 s")]
 )
-def test_durations_read_as_people_say_them(seconds: float, words: str) -> None:
-    assert spoken(seconds) == words
+def test_durations_are_formatted(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
 
 
 @pytest.mark.parametrize(
-    ("elapsed", "done", "total", "said"),
+    ("elapsed", "done", "total", "text"),
     [
-        pytest.param(10, 0, 0, "10 s", id="nothing known, nothing claimed"),
-        pytest.param(10, 1, 100, "10 s, 1 of 100", id="too early for a pace"),
-        pytest.param(10, 10, 100, "10 s, 10 of 100, about 1 min 30 s left", id="by the pace"),
-        pytest.param(10, 120, 100, "10 s, 100 of 100", id="never less than nothing"),
+        pytest.param(10, 0, 0, "10 s", id="without a total"),
+        pytest.param(10, 1, 100, "10 s, 1 of 100", id="too early for an estimate"),
+        pytest.param(10, 10, 100, "10 s, 10 of 100, about 1 min 30 s left", id="estimate"),
+        pytest.param(10, 120, 100, "10 s, 100 of 100", id="more than the total"),
     ],
 )
-def test_the_guess_of_the_rest(elapsed: float, done: int, total: int, said: str) -> None:
+def test_a_step_estimates_the_remaining_time(elapsed: float, done: int, total: int, text: str) -> None:
     clock = HandClock()
     step = Step("compile", clock)
     step.update(done=done, total=total)
     clock.now += elapsed
-    assert str(step) == said
+    assert str(step) == text
 
 
-def test_without_a_terminal_a_step_has_a_line_at_its_start_and_one_with_its_seconds() -> None:
+def test_without_a_terminal_a_step_prints_its_start_and_its_duration() -> None:
     target, out = console(terminal=False)
     clock = HandClock()
     with Progress(target, clock).step("build image node"):
@@ -46,7 +44,7 @@ def test_without_a_terminal_a_step_has_a_line_at_its_start_and_one_with_its_seco
     assert out.getvalue().splitlines() == ["build image node ...", "build image node: done in 12 s"]
 
 
-def test_a_failed_step_is_not_called_done() -> None:
+def test_a_failed_step_is_not_reported_as_done() -> None:
     target, out = console(terminal=False)
     with pytest.raises(ValueError, match="no"), Progress(target).step("build"):
         raise ValueError("no")
@@ -54,7 +52,7 @@ def test_a_failed_step_is_not_called_done() -> None:
     assert "done" not in out.getvalue()
 
 
-def test_a_sign_of_life_says_how_far_a_step_is() -> None:
+def test_lines_show_the_progress_of_running_steps() -> None:
     target, _ = console(terminal=False)
     clock = HandClock()
     progress = Progress(target, clock)
@@ -65,7 +63,7 @@ def test_a_sign_of_life_says_how_far_a_step_is() -> None:
     assert progress.lines() == []
 
 
-def test_a_terminal_shows_steps_that_run_side_by_side_and_ticks_them_off() -> None:
+def test_a_terminal_shows_parallel_steps_with_a_check_mark_when_done() -> None:
     target, out = console(terminal=True)
     with Progress(target) as progress, progress.step("one"), progress.step("two") as two:
         two.update(done=1, total=2)
@@ -73,7 +71,7 @@ def test_a_terminal_shows_steps_that_run_side_by_side_and_ticks_them_off() -> No
     assert "✓ two" in out.getvalue()
 
 
-def test_brackets_in_a_message_are_shown_as_they_are() -> None:
+def test_brackets_in_a_message_are_not_markup() -> None:
     target, out = console(terminal=False)
-    Progress(target).say("[bold]not markup[/bold]")
+    Progress(target).print("[bold]not markup[/bold]")
     assert out.getvalue() == "[bold]not markup[/bold]\n"

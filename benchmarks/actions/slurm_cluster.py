@@ -1,35 +1,34 @@
-"""A running product as a stopwatch sees it: quick questions to the API server and to Slurm, waits on the answers."""
+"""Fast access to a Slurm cluster: requests to the API server, and commands in the slurmctld container."""
 
 import json
 import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import httpx2
 from lightkube.config.client_adapter import ConnectionParams
 from lightkube.config.kubeconfig import KubeConfig
 
+from kubeslurm.api.meta import Tree
 from kubeslurm.local.cluster.cluster import Cluster
 
-Tree = dict[str, Any]
-# Often enough that what is measured is the product, seldom enough that it has the machine to itself.
-PAUSE = 0.02
-MARK = "-- said --"
+# Short enough for exact results, long enough to leave the CPU to what is measured.
+POLL_INTERVAL = 0.02
+END_OF_OUTPUT = "-- end of output --"
 SLINKY = "/apis/slinky.slurm.net/v1beta1"
 
 
-def until(done: Callable[[], bool], within: float = 120.0) -> None:
-    """Waits for it; fails when it does not come to pass."""
-    end = time.monotonic() + within
+def wait_until(done: Callable[[], bool], timeout: float = 120.0) -> None:
+    """Wait until `done` returns True; fails after the timeout."""
+    end = time.monotonic() + timeout
     while not done():
-        assert time.monotonic() < end, f"it does not come to pass within {within:.0f} s"
-        time.sleep(PAUSE)
+        assert time.monotonic() < end, f"timed out after {timeout:.0f} s"
+        time.sleep(POLL_INTERVAL)
 
 
 class Api:
-    """The API server over one open connection: starting a kubectl would take longer than what is measured."""
+    """The API server over one open connection: a kubectl would take longer to start than what is measured."""
 
     def __init__(self, kubeconfig: Path) -> None:
         config = KubeConfig.from_file(kubeconfig).get()
@@ -37,8 +36,8 @@ class Api:
         self._http = httpx2.Client(**ConnectionParams().httpx_params(config))
 
     def find(self, path: str) -> Tree | None:
-        answer = self._http.get(path)
-        return None if answer.status_code == 404 else self._body(answer)
+        response = self._http.get(path)
+        return None if response.status_code == 404 else self._body(response)
 
     def get(self, path: str) -> Tree:
         return self._body(self._http.get(path))
@@ -57,13 +56,13 @@ class Api:
     def close(self) -> None:
         self._http.close()
 
-    def _body(self, answer: httpx2.Response) -> Tree:
-        body: Tree = answer.raise_for_status().json()
+    def _body(self, response: httpx2.Response) -> Tree:
+        body: Tree = response.raise_for_status().json()
         return body
 
 
 class Shell:
-    """A shell in the slurmctld container that stays open from one question to the next."""
+    """A shell in the slurmctld container that stays open between commands."""
 
     def __init__(self, cluster: Cluster, namespace: str, pod: str) -> None:
         self._command = cluster.kubectl_command(
@@ -71,37 +70,37 @@ class Shell:
         )
         self._process: subprocess.Popen[str] | None = None
 
-    def ask(self, command: str) -> str:
-        """What a command prints; empty when there is no slurmctld container to run it in."""
+    def run(self, command: str) -> str:
+        """The output of a command; empty if the slurmctld container does not run."""
         if self._process is None:
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
                 self._command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
             )
-        said: list[str] = []
+        output: list[str] = []
         try:
             assert self._process.stdin is not None
             assert self._process.stdout is not None
-            self._process.stdin.write(f"{command} 2>/dev/null; echo '{MARK}'\n")
+            self._process.stdin.write(f"{command} 2>/dev/null; echo '{END_OF_OUTPUT}'\n")
             self._process.stdin.flush()
             for line in self._process.stdout:
-                if line.strip() == MARK:
-                    return "".join(said)
-                said.append(line)
+                if line.strip() == END_OF_OUTPUT:
+                    return "".join(output)
+                output.append(line)
         except BrokenPipeError:
             pass
         self.close()
         return ""
 
     def close(self) -> None:
-        """Ends the shell; the next question opens another."""
+        """End the shell; the next command opens a new one."""
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
             self._process = None
 
 
-class Site:
+class SlurmCluster:
     """One Slurm cluster."""
 
     def __init__(self, cluster: Cluster, api: Api, namespace: str, name: str) -> None:
@@ -116,11 +115,11 @@ class Site:
 
     def states(self) -> dict[str, str]:
         """The state of every Slurm node by name."""
-        lines = self.shell.ask("sinfo --noheader --Node --format='%N %T'").splitlines()
+        lines = self.shell.run("sinfo --noheader --Node --format='%N %T'").splitlines()
         return dict(line.split(None, 1) for line in lines if len(line.split()) == 2)
 
     def idle(self, count: int) -> bool:
-        """Whether Slurm has that many nodes, all of them idle."""
+        """Whether Slurm has exactly this many nodes, and all are idle."""
         found = self.states()
         return len(found) == count and set(found.values()) == {"idle"}
 
@@ -130,6 +129,11 @@ class Site:
         return {pod["spec"]["hostname"]: pod for pod in found}
 
     def run_in(self, pod: str, container: str, *command: str) -> str:
-        """What a command prints in any container."""
-        where = (f"--namespace={self.namespace}", "exec", pod, f"--container={container}", "--")
-        return self.cluster.kubectl(*where, *command)
+        """The output of a command in any container."""
+        prefix = (f"--namespace={self.namespace}", "exec", pod, f"--container={container}", "--")
+        return self.cluster.kubectl(*prefix, *command)
+
+
+def uid(found: Tree | None) -> str:
+    """The uid of an object; empty if there is none."""
+    return str(found["metadata"]["uid"]) if found else ""

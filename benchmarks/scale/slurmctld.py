@@ -1,4 +1,4 @@
-"""Slurm's own commands inside the controller's container, as root: its calls are told from the operator's by user."""
+"""Runs Slurm commands in the slurmctld container as root; sdiag counts the operator's RPCs separately, by user."""
 
 import re
 import subprocess
@@ -11,7 +11,7 @@ _BY_USER = re.compile(rf"^\s+{OWN_USER}\s*\(\s*\d+\)\s+count:(\d+)", re.MULTILIN
 
 
 class Slurmctld:
-    """What a benchmark asks of a running slurmctld; entering its namespaces is far cheaper than kubectl exec."""
+    """A running slurmctld. Commands enter its namespaces, which is much cheaper than kubectl exec."""
 
     def __init__(self, pid: int) -> None:
         self._enter = ["nsenter", f"--target={pid}", "--mount", "--net", "--ipc", "--uts", "--pid", "--"]
@@ -24,20 +24,20 @@ class Slurmctld:
         return done.stdout
 
     def states(self) -> dict[str, str]:
-        """The state of every node by its name."""
+        """The state of every Slurm node by name."""
         text = self.run("sinfo", "--noheader", "--Node", "--format=%N %T")
         return dict(line.split(None, 1) for line in text.splitlines() if " " in line)
 
-    def calls(self) -> int:
-        """The calls that slurmctld has served for the operator."""
+    def operator_rpcs(self) -> int:
+        """The number of RPCs that slurmctld has served for the operator."""
         found = _BY_USER.search(self.run("sdiag"))
         return int(found[1]) if found else 0
 
     def register(self, names: Collection[str]) -> None:
-        """Makes records of nodes that no slurmd stands behind, ready for jobs at once."""
-        for some in hostlist.chunks(names):
+        """Create Slurm nodes without a slurmd; they are idle at once."""
+        for chunk in hostlist.chunks(names):
             self.run(
-                "scontrol", "create", f"NodeName={hostlist.compress(some)}", "NodeAddr=127.0.0.1", "State=EXTERNAL",
+                "scontrol", "create", f"NodeName={hostlist.compress(chunk)}", "NodeAddr=127.0.0.1", "State=EXTERNAL",
                 "CPUs=64", "RealMemory=200000",
             )  # fmt: skip
 

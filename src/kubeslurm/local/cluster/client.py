@@ -1,4 +1,4 @@
-"""A small client of the cluster's own apiserver: enough to apply, patch, list and follow objects."""
+"""A small client for the cluster's API server: applies, patches, lists and watches objects."""
 
 import asyncio
 import contextlib
@@ -17,33 +17,35 @@ MERGE = "application/merge-patch+json"
 
 
 class ApiError(Exception):
-    """The apiserver said no, or could not be asked."""
+    """The API server refused a request, or could not be reached."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(f"{status}: {message}")
         self.status = status
 
 
-class Api:
-    """Requests with a client certificate, over the bridge."""
+class ApiClient:
+    """Sends requests with a client certificate."""
 
     def __init__(self, pki: Path, user: str) -> None:
         context = ssl.create_default_context(cafile=str(pki / "ca.crt"))
         context.load_cert_chain(pki / f"{user}.crt", pki / f"{user}.key")
         self.http = httpx2.AsyncClient(base_url=network.API_URL, verify=context, timeout=30, trust_env=False)
 
-    async def wait(self) -> None:
-        """Return when the apiserver serves."""
+    async def wait_ready(self) -> None:
+        """Wait until the API server is ready."""
         while True:
             with contextlib.suppress(ApiError):
-                await self.call("GET", "/readyz")
+                await self.request("GET", "/readyz")
                 return
             await asyncio.sleep(0.1)
 
-    async def call(self, method: str, path: str, body: Tree | None = None, kind: str = "application/json") -> bytes:
+    async def request(
+        self, method: str, path: str, body: Tree | None = None, content_type: str = "application/json"
+    ) -> bytes:
         content = json.dumps(body).encode() if body is not None else None
         try:
-            response = await self.http.request(method, path, content=content, headers={"Content-Type": kind})
+            response = await self.http.request(method, path, content=content, headers={"Content-Type": content_type})
         except httpx2.TransportError as error:
             raise ApiError(0, repr(error)) from error
         if response.is_error:
@@ -52,35 +54,35 @@ class Api:
 
     async def apply(self, tree: Tree) -> None:
         """Server-side apply."""
-        await self.call("PATCH", f"{path_of(tree)}?fieldManager=kubeslurm-local&force=true", tree, APPLY)
+        await self.request("PATCH", f"{path_of(tree)}?fieldManager=kubeslurm-local&force=true", tree, APPLY)
 
 
 def path_of(tree: Tree) -> str:
-    """Where an object is served."""
+    """The API path of an object."""
     version, metadata = tree["apiVersion"], tree["metadata"]
     namespace = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
     plural = tree["kind"].lower() + ("es" if tree["kind"].endswith("s") else "s")
     return f"/{'apis' if '/' in version else 'api'}/{version}{namespace}/{plural}/{metadata['name']}"
 
 
-class Mirror(msgspec.Struct):
-    """All objects of one collection, kept up to date."""
+class Informer(msgspec.Struct):
+    """All objects of one collection, kept current by a watch."""
 
-    api: Api
+    api: ApiClient
     path: str
     objects: dict[str, Tree] = {}  # by uid
     changed: asyncio.Event = msgspec.field(default_factory=asyncio.Event)
 
     async def run(self) -> None:
-        """Follow the collection for ever."""
+        """List and watch the collection, forever."""
         while True:
             try:
-                await self._follow()
-            except (ApiError, httpx2.TransportError, ValueError):  # ValueError: a line cut short
+                await self._list_and_watch()
+            except (ApiError, httpx2.TransportError, ValueError):  # ValueError: an incomplete line
                 await asyncio.sleep(0.5)
 
-    async def _follow(self) -> None:
-        listed = json.loads(await self.api.call("GET", self.path))
+    async def _list_and_watch(self) -> None:
+        listed = json.loads(await self.api.request("GET", self.path))
         self.objects = {item["metadata"]["uid"]: item for item in listed["items"]}
         self.changed.set()
         query = {"watch": "1", "resourceVersion": listed["metadata"]["resourceVersion"], "timeoutSeconds": "300"}

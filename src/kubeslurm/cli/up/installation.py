@@ -1,0 +1,162 @@
+"""An installation of kubeslurm on one Kubernetes cluster: images, Helm releases, and the first job."""
+
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
+
+import msgspec
+
+from kubeslurm.api.kinds import SLURM_KINDS
+from kubeslurm.api.meta import Tree
+from kubeslurm.cli.up import first_job, helm, images, login, other_operators, releases
+from kubeslurm.cli.up.access import Access, context_access, local_access
+from kubeslurm.cli.up.helm import Release
+from kubeslurm.cli.up.login import SshAccess
+from kubeslurm.local.cluster import nodespec
+from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.cluster.nodespec import NodeSpec
+from kubeslurm.local.errors import LocalError
+from kubeslurm.local.host import doctor
+from kubeslurm.local.host.progress import Progress
+from kubeslurm.local.host.tasks import Tasks
+
+# `--for=condition=Established` fails if the CRD is so new that it has no conditions yet.
+ESTABLISHED = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
+
+
+def stop_slurmctld(cluster: Cluster) -> None:
+    """Stop slurmctld before the cluster is killed: it saves new jobs only every few seconds, and when it stops."""
+    target = (f"--namespace={releases.SLURM_NAMESPACE}", f"{releases.SLURM}-controller-0", "--container=slurmctld")
+    with suppress(LocalError):  # there is none, or the container ended and with it this command
+        local_access(cluster).run("exec", "--request-timeout=60s", *target, "--", "sh", "-c", "kill -TERM 1; sleep 60")
+
+
+class FirstJob(msgspec.Struct, frozen=True):
+    """The result of the first job, and how to go on: the command that logs in, and whether there is accounting."""
+
+    workers: int
+    output: str
+    login: str = ""
+    accounting: bool = False
+
+
+class Installation(msgspec.Struct, frozen=True):
+    """Where kubeslurm is installed. `tags` are those of locally built images; without them, published ones are used."""
+
+    access: Access
+    tags: dict[str, str] = {}
+    started: bool = False
+    ssh: SshAccess | None = None
+    registry: str = ""
+
+    @classmethod
+    def local(cls, name: str, nodes: int | None, progress: Progress) -> "Installation":
+        """On a cluster of this machine: starts it if it does not run, and puts our images into its registry."""
+        cluster = Cluster(name)
+        doctor.require(progress)
+        specs = nodespec.nodes(nodes, []) if nodes is not None else None
+        started, tags = _start_and_build(cluster, specs, progress)
+        with progress.step("push images"):
+            images.push(tags, cluster)
+        ssh = SshAccess(cluster.home.path / "login", cluster.spec.address)
+        return cls(local_access(cluster), tags, started, ssh)
+
+    @classmethod
+    def remote(cls, context: str, registry: str = "") -> "Installation":
+        """On the cluster of a kubeconfig context; raises if another operator is active there."""
+        access = context_access(context)
+        ours = (releases.OPERATOR_NAMESPACE, releases.OPERATOR) in helm.installed(access)
+        other_operators.refuse(access, ours)
+        return cls(access, ssh=login.for_context(context), registry=registry)
+
+    def install(self, extra: Tree, progress: Progress) -> bool:
+        """Install or upgrade the releases that are not up to date; returns whether there were any."""
+        digests = helm.installed(self.access)
+        changed = _install_crds(self.access, digests)
+        for release, wait in self._releases(extra):
+            if digests.get((release.namespace, release.name)) == release.digest:
+                continue
+            with progress.step(f"install {release.name}"):
+                helm.install(self.access, release, wait=wait)
+            changed = True
+        return changed
+
+    def uninstall(self, *, purge: bool) -> None:
+        """Remove Slurm and the operator; with `purge`, also the volumes, the CRDs and the ssh files."""
+        helm.uninstall(self.access, releases.SLURM, releases.SLURM_NAMESPACE)
+        helm.uninstall(self.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
+        if purge:
+            helm.uninstall(self.access, releases.CRDS, releases.OPERATOR_NAMESPACE)
+            claims = "--selector=app.kubernetes.io/name in (slurmctld,mariadb)"
+            self.access.run("delete", "persistentvolumeclaims", claims, f"--namespace={releases.SLURM_NAMESPACE}")
+            if self.ssh is not None:
+                self.ssh.delete()
+
+    def run_first_job(self, progress: Progress) -> FirstJob:
+        """Wait for the workers and run a job on all of them."""
+        with progress.step("wait for the workers") as step:
+            workers, output = first_job.run(self.access, step)
+        return FirstJob(workers, output, accounting=first_job.has_accounting(self.access))
+
+    def wait_for_login(self, job: FirstJob, progress: Progress) -> FirstJob:
+        """Wait until users can log in, and add the command that logs in to the result."""
+        with progress.step("wait for the login pod") as step:
+            if not first_job.wait_for_login(self.access, step) or self.ssh is None:
+                return job
+            command = self.ssh.write_config(self.access)
+            first_job.wait_until(step, "the login pod to answer", self.ssh.works)
+        return msgspec.structs.replace(job, login=command)
+
+    def _releases(self, extra: Tree) -> list[tuple[Release, bool]]:
+        """The releases in the order of their installation, and whether to wait until each is ready.
+
+        On a new local cluster Slurm's objects come before the operator: its admission webhook would delay them.
+        """
+        operator, slurm = releases.operator(self.tags, self.registry), self._slurm(extra)
+        return [(slurm, False), (operator, False)] if self.started else [(operator, True), (slurm, False)]
+
+    def _slurm(self, extra: Tree) -> Release:
+        trial: Tree = {}
+        if self.ssh is not None:
+            # Two workers never share a node.
+            nodes = len(self.access.run("get", "nodes", "--output=name").split())
+            workers = max(1, min(releases.WORKERS, nodes))
+            trial = releases.trial_values(workers, self.ssh.authorized_keys(), exposed=bool(self.ssh.address))
+        return releases.slurm(self.tags, releases.merge(trial, extra), self.registry)
+
+
+def _start_and_build(cluster: Cluster, nodes: list[NodeSpec] | None, progress: Progress) -> tuple[bool, dict[str, str]]:
+    """Start the cluster, build images and install the CRDs in parallel; the first failure stops the others."""
+    tasks, cancelled = Tasks(), Event()
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        tags = pool.submit(lambda: images.build(images.groups(), tasks=tasks, progress=progress))
+        crds = pool.submit(_install_crds_early, cluster, cancelled)
+        try:
+            started = cluster.up(nodes, progress=progress)
+            built = tags.result()
+            return crds.result() or started, built
+        except BaseException:
+            cancelled.set()
+            tasks.stop()
+            raise
+
+
+def _install_crds_early(cluster: Cluster, cancelled: Event) -> bool:
+    """Install the CRDs as soon as the API server serves, seconds before the nodes are ready."""
+    while not (cluster.running and cluster.home.serving.exists()):
+        if cancelled.wait(0.05):
+            return False
+    access = local_access(cluster)
+    return _install_crds(access, helm.installed(access))
+
+
+def _install_crds(access: Access, digests: Mapping[tuple[str, str], str]) -> bool:
+    """Install the CRDs unless they are up to date, and wait until they are served; returns whether it did."""
+    release = releases.crds()
+    if digests.get((release.namespace, release.name)) == release.digest:
+        return False
+    helm.install(access, release)
+    kinds = [f"crd/{kind.plural}.{kind.group}" for kind in SLURM_KINDS]
+    access.run("wait", ESTABLISHED, "--timeout=60s", *kinds)
+    return True
