@@ -1,4 +1,4 @@
-# Two commands matter: `make up` and `make test`. Each works as the first command on a fresh Debian machine.
+# The main targets are `make up` and `make test`. Both work on a fresh Debian machine.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,25 +11,25 @@ READY := $(VENV)/.ready
 BIN := $(VENV)/bin
 
 .PHONY: help
-help: ## say what there is
+help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 18
 
 .PHONY: up down
-up: $(READY) ## a Slurm cluster on this machine, with its first job
+up: $(READY) ## start a Slurm cluster on this machine and run a first job
 	@$(BIN)/kubeslurm up
 
-down: $(READY) ## stop it; its volumes stay
+down: $(READY) ## stop it; volumes are kept
 	@$(BIN)/kubeslurm down
 
 .PHONY: test test-fast test-cluster lint types layers format
-test: lint types layers ## everything but the long chaos and benchmark runs
+test: lint types layers ## run all tests but the long chaos tests and benchmarks
 	$(BIN)/pytest -n auto tests/unit tests/property
 	$(MAKE) test-cluster
 
-test-fast: lint types layers ## what needs no cluster, in less than a minute
+test-fast: lint types layers ## run the tests that need no cluster, in less than a minute
 	$(BIN)/pytest -n auto tests/unit tests/property
 
-# One run each, so that the cluster of one suite is gone before the next starts its own.
+# Separate runs, so that the cluster of one suite is stopped before the next suite starts its own.
 test-cluster: $(READY) test-tools
 	$(BIN)/pytest tests/local
 	$(BIN)/pytest tests/integration tests/slurm
@@ -37,7 +37,7 @@ test-cluster: $(READY) test-tools
 	$(BIN)/pytest -n 2 tests/e2e
 	$(BIN)/pytest tests/rights tests/up
 
-lint: $(READY) ## style
+lint: $(READY) ## check the style
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 
@@ -47,26 +47,26 @@ types: $(READY)
 layers: $(READY)
 	$(BIN)/lint-imports
 
-format: $(READY) ## put the code into its form
+format: $(READY) ## format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
 .PHONY: generate
-generate: $(READY) ## renew what the charts take from the code: kinds and roles
+generate: $(READY) ## update what is generated into the charts: CRDs and roles
 	$(BIN)/kubeslurm crds --output charts/slurm-operator-crds/templates
 	$(BIN)/kubeslurm rbac --output charts/slurm-operator/templates/_rules.tpl
 
 .PHONY: chaos bench lock clean
-chaos: $(READY) ## long runs under faults
+chaos: $(READY) ## run the long tests under faults
 	$(BIN)/pytest tests/chaos
 
-bench: $(READY) ## measure
+bench: $(READY) ## run the benchmarks
 	@for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(BIN)/python "$$benchmark"; done
 
 UV := $(VENV)/tools/bin/uv
 COMPILE = $(UV) pip compile --quiet --universal --generate-hashes --no-header --no-emit-index-url --python-version 3.11
 
-lock: $(READY) ## renew the lock files from pyproject.toml
+lock: $(READY) ## update the lock files from pyproject.toml
 	@[ -x $(UV) ] || { $(PYTHON) -m venv $(VENV)/tools && $(VENV)/tools/bin/pip install --quiet uv; }
 	$(COMPILE) --upgrade --extra dev --output-file requirements-dev.lock pyproject.toml
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
@@ -74,12 +74,12 @@ lock: $(READY) ## renew the lock files from pyproject.toml
 clean: ## remove the virtual environment and tool caches
 	rm -rf $(VENV) .requests .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
-# The virtual environment, made again when the lock file or the project file changes.
+# The virtual environment; it is updated when the lock file or the project file changes.
 $(READY): requirements-dev.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "kubeslurm needs Python 3.11 or newer; $(PYTHON) is older or missing. Set PYTHON=/path/to/python3." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || $(MAKE) --silent venv-package
-	@echo "make the virtual environment ..."
+	@echo "create the virtual environment ..."
 	@[ -x $(BIN)/python ] && $(BIN)/python -c 'import pip' 2> /dev/null || $(PYTHON) -m venv --clear $(VENV)
 	@$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements-dev.lock
 	@$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
@@ -89,7 +89,7 @@ $(READY): requirements-dev.lock pyproject.toml
 venv-package:
 	@$(call INSTALL,python3-venv)
 
-# What only the tests call, and what their clusters need: made here, where its progress is seen.
+# Tools and builds that the tests need. Made before pytest runs, because pytest hides the progress.
 test-tools: $(READY)
 	@command -v shellcheck > /dev/null || { $(call INSTALL,shellcheck); }
 	@$(BIN)/python -m tests.support.machine
@@ -98,5 +98,5 @@ INSTALL = if [ "$$(id -u)" = 0 ] && command -v apt-get > /dev/null; then \
 	  echo "install $(1) ..."; \
 	  apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) > /dev/null; \
 	else \
-	  echo "Missing here: $(1). Install it (Debian: apt-get install $(1)) and try again." >&2; exit 1; \
+	  echo "$(1) is not installed. Install it (Debian: apt-get install $(1)) and try again." >&2; exit 1; \
 	fi

@@ -1,7 +1,7 @@
 #!/bin/bash
-# Starts MariaDB with the container's arguments, on a data directory that is made when it is empty.
+# Starts MariaDB with the container's arguments, and creates the data directory if it is empty.
 #
-# One database and one user are kept as the environment says; a changed password file is followed while running.
+# Keeps one database and one user as the environment specifies; a change of the password file is applied while it runs.
 set -u
 data=/var/lib/mysql
 socket=/run/mysqld/mysqld.sock
@@ -13,16 +13,16 @@ pause() { read -r -t "$1" -u "$never" || true; }
 
 password() { cat "${MARIADB_PASSWORD_FILE:-/dev/null}"; }
 
-# A text as an SQL string.
+# Quotes a text as an SQL string.
 quoted() {
   local text=${1//\\/\\\\}
   printf "'%s'" "${text//\'/\'\'}"
 }
 
-# A name inside backquotes.
+# Quotes an SQL identifier.
 name() { printf '`%s`' "${1//\`/\`\`}"; }
 
-# SQL that makes the database and its user, with this password, one statement to a line.
+# SQL that creates the database and its user with this password, one statement per line.
 wishes() {
   local user secret
   user="$(quoted "${MARIADB_USER:-slurm}")@'%'"
@@ -37,20 +37,20 @@ SQL
 
 administer() { mariadb --no-defaults --user=mysql --socket="$socket"; }
 
-# A directory whose making was cut short is made again; it may be a volume with a file system's own folder in it.
+# If creating the directory was interrupted, start over. A volume may contain lost+found.
 if [[ -e $data/.making ]]; then
   find "$data" -mindepth 1 -maxdepth 1 ! -name lost+found -exec rm -rf {} +
 fi
 if [[ ! -d $data/mysql ]]; then
-  say "making a new data directory"
-  # "mysql" is also the one user with all rights.
+  say "creating a new data directory"
+  # The system user mysql is also the database user with all rights.
   touch "$data/.making"
   mariadb-install-db --no-defaults --datadir="$data" --auth-root-authentication-method=socket \
     --auth-root-socket-user=mysql --skip-test-db > /dev/null || { say "cannot write to $data"; exit 1; }
   rm "$data/.making"
 fi
 
-# The server carries this out before it listens: whoever reaches it finds the user there.
+# The server runs this before it listens, so that the user exists for every client.
 mkdir -p "${socket%/*}"
 first=${socket%/*}/first.sql
 granted=$(password)
@@ -64,7 +64,7 @@ while kill -0 "$server" 2> /dev/null; do
   if [[ -z $stopping ]]; then
     wanted=$(password)
     if [[ -S $socket && -n $wanted && $wanted != "$granted" ]] && wishes "$wanted" | administer 2> /dev/null; then
-      say "user ${MARIADB_USER:-slurm} has the password of the file"
+      say "changed the password of user ${MARIADB_USER:-slurm}"
       granted=$wanted
     fi
   fi

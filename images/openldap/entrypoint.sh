@@ -1,5 +1,5 @@
 #!/bin/bash
-# Starts slapd with an empty database, filled from the files in /ldif, and a certificate of its own for TLS.
+# Starts slapd with a new database, filled from the files in /ldif, and a self-signed certificate for TLS.
 set -eu
 suffix=${LDAP_SUFFIX:-dc=example,dc=org}
 run=/run/slapd

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# Runs several daemons in one container, each started again when it ends; sourced by the entry points, which set NAME.
+# Runs several daemons in one container and restarts each when it exits; sourced by the entry points, which set NAME.
 
 stopping=
 exec {never}<> <(:)
 
 say() { printf '%s: %s\n' "$NAME" "$*" >&2; }
 
-# Waiting on a pipe that never speaks costs no process, unlike sleep.
+# Waits on a pipe that nobody writes to; sleep would need a process.
 pause() { read -r -t "$1" -u "$never" || true; }
 
-# The words of an options variable; quotes hold words together, nothing is evaluated.
+# Splits an options variable into words; quotes group words, nothing is evaluated.
 options() { xargs -r printf '%s\n' <<< "$1"; }
 
-# keep DAEMON COMMAND...: runs the command for ever, a second apart at the least.
+# keep DAEMON COMMAND...: runs the command again whenever it exits, after a pause of one second.
 keep() {
   local daemon=$1 child='' status
   shift
@@ -32,7 +32,7 @@ keep() {
 keep_sshd() {
   local words
   mkdir -p /run/sshd
-  ssh-keygen -A > /dev/null # only makes those that are not mounted
+  ssh-keygen -A > /dev/null # generates only host keys that are not mounted
   mapfile -t words < <(options "${SSHD_OPTIONS:-}")
   keep sshd /usr/sbin/sshd -D -e "${words[@]}"
 }

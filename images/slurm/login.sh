@@ -1,12 +1,12 @@
 #!/bin/bash
-# Runs what a login machine needs: sackd, which authenticates users to Slurm; sshd; and sssd, which knows the users.
+# Runs the daemons of a login node: sackd, which authenticates users to Slurm; sshd; and sssd, which looks up users.
 #
-# Each is started again when it ends; the container lives as long as this script, and so do ssh connections of users.
+# Each is restarted when it exits. The container and the ssh connections of users last as long as this script.
 set -u
 NAME=login
 . "${KUBESLURM_LIB:-/usr/local/lib/kubeslurm}/keep.sh"
 
-# Prints DOMAIN HOST PORT for every server that sssd.conf names; those found by DNS are left to sssd.
+# Prints DOMAIN HOST PORT for every server in sssd.conf, without those that sssd finds by DNS.
 servers() {
   local line domain='' url host port
   while read -r line; do
@@ -30,7 +30,7 @@ servers() {
 # shellcheck disable=SC2016 # the inner shell expands them
 answers() { timeout 3 bash -c 'exec 3<> "/dev/tcp/$0/$1"' "$1" "$2" 2> /dev/null; }
 
-# Says in the log, again and again, that no server of a domain answers: the operator makes a condition of it.
+# Logs every five seconds while no server of a domain answers. The operator sets a condition from these lines.
 watch_directory() {
   local domain host port
   local -A away told

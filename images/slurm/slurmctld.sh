@@ -1,8 +1,8 @@
 #!/bin/bash
 # Starts slurmctld with $SLURMCTLD_OPTIONS and the container's arguments, and keeps it running.
 #
-# The configuration is mounted read-only in /etc/slurm. The last one that worked is kept beside Slurm's state; slurmctld
-# comes up with that when it cannot start with the mounted one, until the mounted one changes.
+# The configuration is mounted read-only in /etc/slurm. A copy of the last one that worked is kept in StateSaveLocation;
+# if slurmctld cannot start with the mounted one, it runs with the copy until the mounted one changes.
 set -u
 NAME=slurmctld
 # shellcheck source=supervise.sh
@@ -11,12 +11,12 @@ NAME=slurmctld
 mounted=${SLURM_ETC:-/etc/slurm}
 runtime=${SLURM_RUN:-/run}
 spare=$runtime/slurmctld-last-good
-refused= # digest of the mounted files that did not work, while the last good ones are in use
+refused= # digest of the mounted files that did not work, while the copy is in use
 
-# The value of a key in the mounted slurm.conf; the last one counts.
+# The value of a key in the mounted slurm.conf; the last line wins.
 setting() { sed -n "s/^[[:space:]]*$1[[:space:]]*=[[:space:]]*\([^[:space:]#]*\).*/\1/Ip" "$mounted/slurm.conf" | tail -n 1; }
 
-# What tells two directories of configuration apart. Keys do not count: only the mounted ones are ever used.
+# A digest of the files in a directory, without keys: only the mounted keys are ever used.
 digest() {
   local file
   for file in "$1"/*; do
@@ -38,30 +38,30 @@ remember() {
   mv "$good.new" "$good" || true # a full disk must not stop a slurmctld that runs
 }
 
-# With accounting, a slurmctld that died before its first full save does not start again for want of this file.
+# With accounting, a slurmctld that died before its first full save cannot start again without this file.
 recovery() { [[ -e $state/clustername && ! -e $state/assoc_usage ]] && echo -i; }
 
 start() {
   local recover
   recover=$(recovery)
   launch slurmctld -f "$1/slurm.conf" ${recover:+"$recover"} "${options[@]}" || return 1
-  pause 1 # some files are read only after it has detached
-  alive || { find_daemon && say "reconfigured"; } # already, by somebody who was waiting for it
+  pause 1 # it reads some files only after it has gone to the background
+  alive || { find_daemon && say "reconfigured"; } # somebody has reconfigured it already
 }
 
 bring_up() {
   local copy=$good tried
   refused=
-  tried=$(digest "$mounted") # files that are mended during the start have not been tried
+  tried=$(digest "$mounted") # if the files change during the start, the new ones have not been tried
   start "$mounted" && remember && return 0
-  [[ -d $copy ]] || copy=$good.old # copying was cut short between two renames
+  [[ -d $copy ]] || copy=$good.old # the copying was interrupted between two renames
   [[ -z $stopping && -d $copy && $(digest "$copy") != "$tried" ]] || return 1
   say "cannot start with the files in $mounted; starting with the last ones that worked"
   refused=$tried
   rm -rf "$spare" && cp -R "$copy" "$spare" && ln -s "$mounted"/*.key "$spare/" && start "$spare"
 }
 
-# Some causes pass: a name that does not resolve yet, a database that starts at the same time.
+# Some causes are temporary: a name that does not resolve yet, a database that is starting.
 bring_up_or_exit() {
   bring_up || { pause 1 && bring_up; } || [[ -n $stopping ]] && return
   say "cannot start; see the messages above and the log file"

@@ -1,7 +1,7 @@
 #!/bin/bash
-# As the entry point of slurmd, with sshd and sssd beside it when they are configured.
+# The entry point of slurmd, with sshd and sssd if sssd is configured.
 #
-# ssh lets users in only while they have a job here, and puts their shells into that job.
+# pam_slurm_adopt lets users log in only while they have a job here, and adds their processes to that job.
 set -u
 NAME=slurmd-ssh
 . "${KUBESLURM_LIB:-/usr/local/lib/kubeslurm}/keep.sh"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # Starts slurmd with $SLURMD_OPTIONS and the container's arguments, and keeps it running.
 #
-# Job steps are processes of their own: when slurmd ends for whatever reason it is started again beside them, because the
-# end of the container would be the end of the jobs.
+# Job steps are separate processes: when slurmd exits, it is restarted and they continue. If the container ended, the
+# jobs would end with it.
 set -u
 NAME=slurmd
 # shellcheck source=supervise.sh
@@ -10,7 +10,7 @@ NAME=slurmd
 
 topology=${SLINKY_TOPOLOGY:-${POD_TOPOLOGY:-}}
 
-# Quotes around or inside a value were meant for a shell. Words are taken as they are; nothing is evaluated.
+# Removes quotes, which were meant for a shell. Nothing is evaluated.
 unquoted() {
   local text=${1//\'/}
   printf '%s' "${text//\"/}"
@@ -22,7 +22,7 @@ has() { [[ " ${1,,}" == *" ${2,,}="* ]]; }
 # The value of a key in the output of slurmd -C.
 hardware() { sed -n "s/.*\b$1=\([0-9]*\).*/\1/p" <<< "$found" | head -n 1; }
 
-# Cores and memory of the machine that are not this pod's.
+# Cores and memory of the machine beyond the limits of this pod.
 reserved() {
   local found cores spare
   found=$(slurmd -C 2> /dev/null)
@@ -37,11 +37,11 @@ reserved() {
   fi
 }
 
-# What goes into --conf: the operator's pairs, without an empty topology, and what the pod's limits and place add.
+# The value of --conf: the operator's pairs without an empty topology, plus topology and limits of the pod.
 node_config() {
   local word pairs=""
   for word in $(unquoted "$1"); do
-    # shellcheck disable=SC2016 # the variable's name as text, left over from a shell that did not expand it
+    # shellcheck disable=SC2016 # the literal name of the variable, which no shell has expanded
     case ${word,,} in
       topology= | 'topology=$slinky_topology' | 'topology=$pod_topology') ;;
       *) pairs+=" $word" ;;
@@ -52,7 +52,7 @@ node_config() {
   printf '%s' "${pairs# }"
 }
 
-# Fills options and config from the arguments; -D would defeat the supervision, and -b is given when it is due.
+# Sets options and config from the arguments. -D would prevent the supervision, and -b is added below.
 read_arguments() {
   options=()
   config=
@@ -67,8 +67,8 @@ read_arguments() {
   done
 }
 
-# A new container is a new machine: -b tells Slurm that whatever ran here before is gone, and makes it take over what
-# else slurmd reports. A slurmd that is only started again must not say so, or Slurm gives up the jobs beside it.
+# A new container is like a rebooted machine: -b tells Slurm that all earlier jobs on this node have ended, and makes it
+# accept what else slurmd reports. A slurmd that is only restarted must not use -b, or Slurm would give up its jobs.
 boot=-b
 start() { launch slurmd ${boot:+"$boot"} "${options[@]}" && boot=; }
 

@@ -1,9 +1,9 @@
 # shellcheck shell=bash disable=SC2153
 # Keeps one Slurm daemon running in a container; sourced by the entry points, which set NAME.
 #
-# The daemon runs detached. Only then does it try a new configuration in a child process and carry on with the old one
-# when the new one is bad; with -D it replaces itself and dies. A reconfigure that works ends in another process, so the
-# daemon is followed from process to process. As the container's first process this shell inherits it each time.
+# The daemon runs in the background: it then tries a new configuration in a child process, and continues with the old
+# one if the new one is bad. With -D it would replace itself and exit. After a successful reconfigure the daemon is
+# another process, so its pid is looked up again. This shell is PID 1, so it becomes the parent of these processes.
 
 pid=
 stopping=
@@ -11,12 +11,12 @@ exec {never}<> <(:)
 
 say() { printf '%s: %s\n' "$NAME" "$*" >&2; }
 
-# Waiting on a pipe that never speaks costs no process, unlike sleep.
+# Waits on a pipe that nobody writes to; sleep would need a process.
 pause() { read -r -t "$1" -u "$never" || true; }
 
 alive() { [[ -n $pid ]] && kill -0 "$pid" 2> /dev/null; }
 
-# Sets pid to the daemon's main process: the one of its name whose parent is gone. Debian's binaries end in -wlm.
+# Sets pid to the main process of the daemon: a child of this shell with its name. Debian's binaries end in -wlm.
 find_daemon() {
   local file line name fields
   for file in /proc/[0-9]*/stat; do
@@ -31,7 +31,7 @@ find_daemon() {
   return 1
 }
 
-# The new process shows up a moment before or after the old one has gone.
+# Waits for the new process, which may appear shortly after the old one has exited.
 follow() {
   local left=10
   until find_daemon; do
@@ -40,7 +40,7 @@ follow() {
   done
 }
 
-# Runs the daemon's command until it has detached; a TERM in the meantime is not lost.
+# Runs the daemon's command until it is in the background; a TERM meanwhile is passed on.
 launch() {
   local command status=0
   "$@" &
@@ -52,14 +52,14 @@ launch() {
   [[ $status == 0 ]] && follow
 }
 
-# slurmctld writes its state on TERM: wait for it as long as Kubernetes lets us.
+# slurmctld saves its state on TERM: wait until it has exited, or Kubernetes kills the container.
 stop_daemon() {
   alive && kill -TERM "$pid"
   while alive; do pause 0.1; done
   pid=
 }
 
-# Calls `died` when the daemon is gone, `reloaded` when another process took over, `tick` four times a second.
+# Calls `died` when the daemon has exited, `reloaded` when another process has taken over, `tick` four times a second.
 supervise() {
   while [[ -z $stopping ]]; do
     pause 0.25
