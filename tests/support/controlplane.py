@@ -20,6 +20,7 @@ from kubeslurm.reconcile.slurmcluster.reconciler import SlurmClusterReconciler
 from kubeslurm.reconcile.token.reconciler import TokenReconciler
 from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
+from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.rest.models import Node, Nodes, Ping, RunningConf
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.fake_apiserver import FakeApiServer
@@ -48,8 +49,11 @@ class FakeSlurm:
         self.reconfigured = 0
         self.read = ""
         self.nodes_now: tuple[Node, ...] = ()
+        self.failure: SlurmError | TimeoutError | None = None
 
     async def reconfigure(self) -> None:
+        if self.failure is not None:
+            raise self.failure
         self.reconfigured += 1
         self.read = self.plane.mounted
 

@@ -72,6 +72,7 @@ RESTART_HASH: Final = f"{OWN_GROUP}/restart-hash"  # settings; only pods made by
 CONFIG_DELIVERED: Final = f"{OWN_GROUP}/config"  # on the ConfigMap; on the pod it makes the kubelet refresh the mount
 CONFIG_RUNNING: Final = f"{OWN_GROUP}/config-applied"  # on the pod: what slurmctld was seen to run with
 CONFIG_REFRESHED: Final = f"{OWN_GROUP}/config-refreshed"  # on the pod: when an edit of the ConfigMap was undone
+SLURM_CONF: Final = "slurm.conf"
 CONFIG_TRIED: Final = f"{OWN_GROUP}/tried"  # on a trial's objects: what is tried
 
 # Annotations and finalizers of other objects.

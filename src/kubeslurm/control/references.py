@@ -13,6 +13,7 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import ConfigMap, Pod, Secret
 from kubeslurm.control.registration import Context, Index
+from kubeslurm.decide.missing import Missing
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 
@@ -76,11 +77,23 @@ def data_of(found: Secret | None) -> dict[str, bytes]:
     return {key: _decoded(value) for key, value in found.data.items()} if found else {}
 
 
-def missing_key(namespace: str, ref: SecretKeySelector | None, field: str) -> str:
-    """The sentence for a key that is not there."""
-    if ref is None:
-        return f"spec.{field} is not set: name the Secret that holds the key"
-    return f"Secret {namespace}/{ref.name} with the key {ref.key!r} is missing ({field}): create it"
+def missing_key(caches: Caches, namespace: str, ref: SecretKeySelector | None, field: str) -> tuple[Missing, ...]:
+    """Names the key that a field of the spec refers to when it does not exist."""
+    if key_bytes(secret(caches, namespace, ref), ref) is not None:
+        return ()
+    return (key_reference(namespace, ref, field),)
+
+
+def key_reference(namespace: str, ref: SecretKeySelector | None, field: str) -> Missing:
+    """The key that a field of the spec refers to, as one that is missing."""
+    return Missing("Secret", namespace, ref.name if ref else "", field, ref.key if ref else "")
+
+
+def missing_configmaps(caches: Caches, namespace: str, referenced: Iterable[str]) -> tuple[Missing, ...]:
+    """Names the ConfigMaps that do not exist."""
+    return tuple(
+        Missing("ConfigMap", namespace, name) for name in referenced if configmap(caches, namespace, name) is None
+    )
 
 
 def _decoded(value: str) -> bytes:

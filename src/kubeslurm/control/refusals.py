@@ -7,9 +7,7 @@ import msgspec
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.kube.errors import ApiError, Forbidden, Invalid
-from kubeslurm.report.conditions import Finding, degraded
-from kubeslurm.report.reasons import Reason
-from kubeslurm.report.refusal import Cause, refusal
+from kubeslurm.report.refusal import Cause, Rejection, describe
 
 REFUSED = (Invalid, Forbidden)
 # Its own spec is watched; what else the server may look at, such as quotas and policies, is not.
@@ -17,24 +15,29 @@ PAUSE = 60.0
 FIRST_COOLDOWN, LONGEST_COOLDOWN = 5.0, 300.0
 
 
-async def finding(act: Awaitable[None], daemon: str) -> Finding | None:
-    """Makes or changes children; a refusal is told instead of raised."""
+async def rejection(act: Awaitable[None], daemon: str) -> Rejection | None:
+    """Makes or changes children; returns why the API server rejects one. Other errors, such as timeouts, are raised."""
     try:
         await act
     except REFUSED as error:
-        return degraded(Reason.REJECTED, words(error, daemon))
+        return rejection_of(error, daemon)
     return None
 
 
-def again(refused: Finding | None) -> Requeue | None:
+def again(rejected: Rejection | None) -> Requeue | None:
     """When to look once more at an object for which nothing else is awaited."""
-    return Requeue(after=PAUSE) if refused else None
+    return Requeue(after=PAUSE) if rejected else None
+
+
+def rejection_of(error: ApiError, daemon: str) -> Rejection:
+    """The answer of the API server, without the HTTP around it."""
+    causes = msgspec.convert(error.details.get("causes") or [], tuple[Cause, ...])
+    return Rejection(error.message, str(error.details.get("kind", "")), causes, daemon)
 
 
 def words(error: ApiError, daemon: str) -> str:
-    """The refusal in a sentence."""
-    causes = msgspec.convert(error.details.get("causes") or [], list[Cause])
-    return refusal(error.message, str(error.details.get("kind", "")), causes, daemon)
+    """The rejection in a sentence."""
+    return describe(rejection_of(error, daemon))
 
 
 class Refusal(msgspec.Struct, frozen=True):

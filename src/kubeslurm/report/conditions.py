@@ -54,13 +54,6 @@ def progressing(reason: Reason, message: str) -> Finding:
     return Finding(PROGRESSING, True, reason, message)
 
 
-def controller_not_found(name: str) -> Finding:
-    """The Controller that an object refers to does not exist."""
-    return degraded(
-        Reason.CONTROLLER_NOT_FOUND, f"Controller {name} does not exist: create it, or correct controllerRef"
-    )
-
-
 def _condition(finding: Finding, before: Condition | None, generation: int, now: datetime) -> Tree:
     status: Status = "Unknown" if finding.status is None else "True" if finding.status else "False"
     same = before is not None and before.status == status and before.lastTransitionTime is not None

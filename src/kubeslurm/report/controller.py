@@ -1,123 +1,128 @@
-"""The status of a Controller: is slurmctld up, which configuration does it run, and what is in the way."""
-
-from datetime import datetime
+"""The status of a Controller: whether slurmctld serves, which configuration it runs, and what is wrong."""
 
 import msgspec
 
 from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.views import Pod
-from kubeslurm.decide.config.stages import Check, Delivery, Verdict
+from kubeslurm.decide.config.acceptance import AcceptanceStep
+from kubeslurm.decide.config.delivery import DeliveryStep
+from kubeslurm.decide.config.facts import Facts
+from kubeslurm.decide.config.plan import Plan
 from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.missing import not_found
 from kubeslurm.report.reasons import Reason
+from kubeslurm.report.refusal import Rejection, rejected
+from kubeslurm.slurm.errors import SlurmError
 
 
-class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pass has found and done."""
+class Outcome(msgspec.Struct, frozen=True):
+    """What failed while the plan was carried out."""
 
-    check: Check
-    wanted: str = ""
-    live: str = ""
-    delivery: Delivery = Delivery.AWAIT_POD
-    delivery_trouble: str = ""
-    missing: tuple[Finding, ...] = ()
-    refused: Finding | None = None
-    pod: Pod | None = None
-    reachable: bool = False
-    restapis: int = 0
-    accounting_awaited: str = ""
-    version: str = ""
-    nodes: int = 0
-    nodesets: int = 0
-    now: datetime
+    rejected: Rejection | None = None
+    reconfigure_error: SlurmError | TimeoutError | None = None
 
 
-def status(controller: Controller, seen: Seen) -> Tree:
+def status(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome) -> Tree:
     """The whole status."""
-    ready = seen.reachable if controller.spec.external else seen.pod is not None and seen.pod.ready
+    ready = facts.reachable if facts.external else facts.pod is not None and facts.pod.ready
+    failure, progress = _failure(controller, facts, plan, outcome), _progress(controller, facts, plan)
     summary = summarize(
-        failure=_failure(controller, seen),
-        progress=_progress(controller, seen),
+        failure=failure,
+        progress=progress,
         ready=ready and not controller.deleting,
         message=f"slurmctld serves cluster {controller.cluster_name}",
     )
-    found = [*summary, _config(seen)]
-    done = seen.delivery is Delivery.DONE
+    found = [*summary, _config_accepted(facts, plan, failure or progress)]
     return {
         "observedGeneration": controller.metadata.generation,
-        "slurmVersion": seen.version or controller.status.slurmVersion,
-        "configHash": seen.live if done else controller.status.configHash,
-        "wantedConfigHash": seen.wanted or controller.status.wantedConfigHash,
-        "nodes": seen.nodes,
-        "nodeSets": seen.nodesets,
+        "slurmVersion": facts.version or controller.status.slurmVersion,
+        "configHash": plan.delivered if plan.delivery.is_running else controller.status.configHash,
+        "wantedConfigHash": facts.desired.digest if facts.desired else controller.status.wantedConfigHash,
+        "nodes": facts.nodes,
+        "nodeSets": facts.nodesets,
         "conditions": conditions(
-            controller.status.conditions, found, generation=controller.metadata.generation, now=seen.now
+            controller.status.conditions, found, generation=controller.metadata.generation, now=facts.now
         ),
     }
 
 
-def _config(seen: Seen) -> Finding:
-    match seen.check.verdict:
-        case Verdict.ACCEPTED | Verdict.PROMOTE:
-            return Finding(CONFIG_ACCEPTED, True, Reason.ACCEPTED, f"configuration {seen.live} is live")
-        case Verdict.REFUSED:
-            return Finding(CONFIG_ACCEPTED, False, Reason.CONFIG_REJECTED, _refusal(seen))
-        case Verdict.UNTRIED:
-            message = f"the trial could not run ({seen.check.message}); it is repeated"
+def _config_accepted(facts: Facts, plan: Plan, cause: Finding | None) -> Finding:
+    desired = facts.desired.digest if facts.desired else ""
+    match plan.acceptance.step:
+        case AcceptanceStep.REJECT:
+            return Finding(CONFIG_ACCEPTED, False, Reason.CONFIG_REJECTED, _rejection(plan))
+        case AcceptanceStep.REPEAT_TRIAL:
+            message = f"the trial could not run ({plan.acceptance.message}); it is repeated"
             return Finding(CONFIG_ACCEPTED, None, Reason.CONFIG_TRIAL_INCONCLUSIVE, message)
-    return Finding(CONFIG_ACCEPTED, None, Reason.CONFIG_TRIAL_RUNNING, f"configuration {seen.wanted} is being tried")
+        case AcceptanceStep.START_TRIAL | AcceptanceStep.AWAIT_TRIAL:
+            return Finding(CONFIG_ACCEPTED, None, Reason.CONFIG_TRIAL_RUNNING, f"configuration {desired} is on trial")
+    if not plan.delivered and cause is not None:
+        return Finding(CONFIG_ACCEPTED, None, cause.reason, cause.message)
+    return Finding(CONFIG_ACCEPTED, True, Reason.ACCEPTED, f"configuration {plan.delivered} is accepted and delivered")
 
 
-def _refusal(seen: Seen) -> str:
-    kept = f"the cluster goes on with {seen.live}" if seen.live else "no slurmctld is started before it is fixed"
-    return f"{seen.check.message} -- {kept}; correct the file (gres.conf is only checked by the workers)"
+def _rejection(plan: Plan) -> str:
+    kept = f"the cluster goes on with {plan.delivered}" if plan.delivered else "no slurmctld is started before that"
+    return f"{plan.acceptance.message} -- correct the file; {kept} (gres.conf is only checked by the workers)"
 
 
-def _failure(controller: Controller, seen: Seen) -> Finding | None:
+def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome) -> Finding | None:
     if controller.deleting:
         return None  # keys and files may be gone already, and nothing is made from them any more
-    if blocked := next(iter(seen.missing), seen.refused):
-        return blocked
-    if seen.check.verdict is Verdict.REFUSED:
-        return degraded(Reason.CONFIG_REJECTED, _refusal(seen))
-    if seen.check.verdict is Verdict.UNTRIED:
-        return degraded(Reason.CONFIG_TRIAL_INCONCLUSIVE, f"the configuration could not be tried: {seen.check.message}")
-    if seen.delivery_trouble and seen.delivery is not Delivery.DONE:
-        return degraded(
-            Reason.RECONFIGURE_FAILED, f"slurmctld did not take configuration {seen.live}: {seen.delivery_trouble}"
-        )
-    if seen.pod is not None and (wrong := pod_failure(seen.pod)):
-        return wrong
+    if facts.missing:
+        return not_found(facts.missing[0])
+    if outcome.rejected is not None:
+        return rejected(outcome.rejected)
+    if failure := _config_failure(plan, outcome) or (pod_failure(facts.pod) if facts.pod else None):
+        return failure
     if controller.spec.ha is not None and controller.spec.ha.enabled:
         return degraded(Reason.NOT_SUPPORTED, "spec.ha is not supported yet: one slurmctld runs, without backups")
     return None
 
 
-def _progress(controller: Controller, seen: Seen) -> Finding | None:
-    if controller.deleting:
-        message = (
-            f"{seen.nodesets} NodeSets still belong to this cluster: delete them, "
-            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
-        )
-        return progressing(Reason.DELETION_BLOCKED, message)
-    if seen.check.verdict in (Verdict.TRY, Verdict.TRYING):
-        return progressing(Reason.CONFIG_TRIAL_RUNNING, f"configuration {seen.wanted} is tried before it is delivered")
-    if controller.spec.external:
-        return None if seen.reachable else progressing(Reason.SLURM_NOT_REACHABLE, _remedy(seen))
-    if seen.pod is None and seen.accounting_awaited:
-        message = f"waiting for Accounting {seen.accounting_awaited}: slurmctld registers there when it first starts"
-        return progressing(Reason.WAITING_FOR_ACCOUNTING, message)
-    if seen.pod is None or not seen.pod.ready:
-        return progressing(Reason.STARTING, "waiting for the slurmctld pod to become ready")
-    if seen.delivery is Delivery.AWAIT_SLURM:
-        message = f"configuration {seen.live} is delivered but not confirmed: {_remedy(seen)}"
-        return progressing(Reason.SLURM_NOT_REACHABLE, message)
-    if seen.delivery is not Delivery.DONE:
-        return progressing(Reason.CONFIG_DELIVERING, f"configuration {seen.live} is on its way into slurmctld")
+def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
+    if plan.acceptance.step is AcceptanceStep.REJECT:
+        return degraded(Reason.CONFIG_REJECTED, _rejection(plan))
+    if plan.acceptance.step is AcceptanceStep.REPEAT_TRIAL:
+        message = f"the configuration could not be tried: {plan.acceptance.message}"
+        return degraded(Reason.CONFIG_TRIAL_INCONCLUSIVE, message)
+    if outcome.reconfigure_error is not None and not plan.delivery.is_running:
+        why = str(outcome.reconfigure_error) or "slurmrestd does not answer"
+        return degraded(Reason.RECONFIGURE_FAILED, f"slurmctld did not take configuration {plan.delivered}: {why}")
     return None
 
 
-def _remedy(seen: Seen) -> str:
-    return "waiting for slurmrestd to answer" if seen.restapis else "no RestApi refers to this Controller: create one"
+def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | None:
+    if controller.deleting:
+        message = (
+            f"{facts.nodesets} NodeSets still belong to this cluster: delete them, "
+            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
+        )
+        return progressing(Reason.DELETION_BLOCKED, message)
+    if plan.acceptance.on_trial and facts.desired is not None:
+        message = f"configuration {facts.desired.digest} is on trial before it is delivered"
+        return progressing(Reason.CONFIG_TRIAL_RUNNING, message)
+    if facts.external:
+        return None if facts.reachable else progressing(Reason.SLURM_NOT_REACHABLE, _slurm_remedy(facts))
+    if facts.pod is None and facts.accounting_awaited:
+        message = f"waiting for Accounting {facts.accounting_awaited}: slurmctld registers there when it first starts"
+        return progressing(Reason.WAITING_FOR_ACCOUNTING, message)
+    if facts.pod is None or not facts.pod.ready:
+        return progressing(Reason.STARTING, "waiting for the slurmctld pod to become ready")
+    return _delivery_progress(facts, plan)
+
+
+def _delivery_progress(facts: Facts, plan: Plan) -> Finding | None:
+    if plan.delivery.is_running:
+        return None
+    if plan.delivery.step is DeliveryStep.AWAIT_SLURM:
+        message = f"configuration {plan.delivered} is delivered and not known to run: {_slurm_remedy(facts)}"
+        return progressing(Reason.SLURM_NOT_REACHABLE, message)
+    message = f"configuration {plan.delivered} is delivered, and slurmctld does not run with it yet"
+    return progressing(Reason.CONFIG_DELIVERING, message)
+
+
+def _slurm_remedy(facts: Facts) -> str:
+    return "waiting for slurmrestd to answer" if facts.restapis else "no RestApi refers to this Controller: create one"

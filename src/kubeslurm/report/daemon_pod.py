@@ -1,4 +1,6 @@
-"""What is wrong with a daemon's pod, in words that say what to do."""
+"""What is wrong with a daemon's pod, and what to do about it."""
+
+from collections.abc import Iterable
 
 from kubeslurm.api.views import ContainerStatus, Pod
 from kubeslurm.report.conditions import Finding, degraded
@@ -17,6 +19,11 @@ def pod_failure(pod: Pod) -> Finding | None:
         if wrong := _container_failure(pod, status):
             return wrong
     return None
+
+
+def first_pod_failure(pods: Iterable[Pod]) -> Finding | None:
+    """The first failure among pods that are to stay."""
+    return next((failure for pod in pods if not pod.deleting and (failure := pod_failure(pod))), None)
 
 
 def _container_failure(pod: Pod, status: ContainerStatus) -> Finding | None:

@@ -1,8 +1,9 @@
-"""What the API server finds wrong with an object of ours, told by the field that a user can change."""
-
-from collections.abc import Iterable
+"""What the API server rejects about an object of ours, with the field that a user can change."""
 
 import msgspec
+
+from kubeslurm.report.conditions import Finding, degraded
+from kubeslurm.report.reasons import Reason
 
 POD_MAKERS = ("Deployment", "Pod", "StatefulSet")
 TEMPLATE, MAIN = "spec.template.", "spec.template.spec.containers[0]"
@@ -17,10 +18,24 @@ class Cause(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-def refusal(message: str, kind: str, causes: Iterable[Cause], daemon: str) -> str:
-    """The server's words and the remedy; `daemon` is the part of our spec that its first container is made from."""
-    fixes = dict.fromkeys(fix for each in causes if (fix := _fix(kind, each, daemon)))
-    return f"the API server refuses a part of it: {message}; {' and '.join(fixes) or 'correct its spec'}"
+class Rejection(msgspec.Struct, frozen=True):
+    """What the API server answered; `daemon` is the part of our spec that the first container is made from."""
+
+    message: str
+    kind: str = ""
+    causes: tuple[Cause, ...] = ()
+    daemon: str = ""
+
+
+def rejected(rejection: Rejection) -> Finding:
+    """The finding for an object of which the API server rejects a part."""
+    return degraded(Reason.REJECTED, describe(rejection))
+
+
+def describe(rejection: Rejection) -> str:
+    """The server's message and the remedy."""
+    fixes = dict.fromkeys(fix for each in rejection.causes if (fix := _fix(rejection.kind, each, rejection.daemon)))
+    return f"the API server refuses a part of it: {rejection.message}; {' and '.join(fixes) or 'correct its spec'}"
 
 
 def _fix(kind: str, cause: Cause, daemon: str) -> str:

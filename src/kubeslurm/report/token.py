@@ -2,21 +2,36 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.token import Token
+from kubeslurm.decide.missing import Missing
 from kubeslurm.report.conditions import Finding, conditions, degraded, summarize
+from kubeslurm.report.missing import not_found
 from kubeslurm.report.reasons import Reason
+from kubeslurm.report.refusal import Rejection, rejected
 from kubeslurm.slurm.tokens import Claims
 
 
-def status(token: Token, claims: Claims | None, blocked: Finding | None, now: datetime) -> Tree:
-    """The whole status; `claims` are those of the token in the Secret."""
-    expired = claims is not None and claims.expired(now.timestamp())
-    wrong = blocked or (degraded(Reason.TOKEN_EXPIRED, _expired(token)) if expired else None)
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass has found and done."""
+
+    now: datetime
+    claims: Claims | None = None  # of the token in the Secret
+    missing: tuple[Missing, ...] = ()
+    foreign_secret: bool = False  # the Secret belongs to something else
+    rejected: Rejection | None = None
+
+
+def status(token: Token, outcome: Outcome) -> Tree:
+    """The whole status."""
+    claims = outcome.claims
+    failure = _failure(token, outcome)
     summary = summarize(
-        failure=wrong,
+        failure=failure,
         progress=None,
-        ready=claims is not None and not expired and blocked is None,
+        ready=claims is not None and failure is None,
         message=f"Secret {token.secret_name} holds a token of user {token.spec.user}",
     )
     times = {"issuedAt": _time(claims.iat), "expiresAt": _time(claims.exp)} if claims else {}
@@ -24,20 +39,23 @@ def status(token: Token, claims: Claims | None, blocked: Finding | None, now: da
         "observedGeneration": token.metadata.generation,
         "secretName": token.secret_name,
         **times,
-        "conditions": conditions(token.status.conditions, summary, generation=token.metadata.generation, now=now),
+        "conditions": conditions(
+            token.status.conditions, summary, generation=token.metadata.generation, now=outcome.now
+        ),
     }
 
 
-def no_key(message: str) -> Finding:
-    return degraded(Reason.SECRET_KEY_NOT_FOUND, message)
-
-
-def rejected(message: str) -> Finding:
-    return degraded(Reason.REJECTED, message)
-
-
-def invalid(message: str) -> Finding:
-    return degraded(Reason.INVALID_SPEC, message)
+def _failure(token: Token, outcome: Outcome) -> Finding | None:
+    if outcome.missing:
+        return not_found(outcome.missing[0])
+    if outcome.foreign_secret:
+        message = f"Secret {token.secret_name} belongs to something else: choose another name in secretRef"
+        return degraded(Reason.INVALID_SPEC, message)
+    if outcome.rejected is not None:
+        return rejected(outcome.rejected)
+    if outcome.claims is not None and outcome.claims.expired(outcome.now.timestamp()):
+        return degraded(Reason.TOKEN_EXPIRED, _expired(token))
+    return None
 
 
 def _expired(token: Token) -> str:

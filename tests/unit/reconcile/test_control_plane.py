@@ -88,6 +88,16 @@ async def test_deletion_waits_for_the_nodesets(plane: ControlPlane) -> None:
     assert running.find("controllers", "c") is None
 
 
+async def test_nothing_is_remembered_of_a_controller_that_is_gone(plane: ControlPlane) -> None:
+    running = await started(plane)
+    assert len(running.controller.memories) == 1
+    await running.mark_deleted()
+    await running.turn()
+    await running.settle()
+    await running.turn()
+    assert len(running.controller.memories) == 0
+
+
 async def test_deletion_can_be_forced(plane: ControlPlane) -> None:
     running = await started(plane)
     await running.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
@@ -110,6 +120,21 @@ async def test_an_external_controller_gets_only_the_file_that_slurmrestd_needs(p
     assert "SlurmctldHost=ctl.example.org\nSlurmctldPort=7817\n" in plane.live_conf()
     assert plane.find("statefulsets", "c-controller") is None
     assert plane.trials() == []
+
+
+async def test_an_external_controller_that_is_not_reachable_says_so(plane: ControlPlane) -> None:
+    await plane.make_controller(external=True, externalConfig={"host": "ctl.example.org", "port": 7817})
+    await plane.turn(2)
+    assert plane.condition("Ready")["status"] == "False"
+    assert plane.condition("Ready")["reason"] == "SlurmNotReachable"
+
+
+async def test_no_configuration_is_called_accepted_while_its_keys_are_missing(plane: ControlPlane) -> None:
+    await plane.server.remove("keys", "ns", "secrets")
+    await plane.settle()
+    await plane.turn()
+    accepted = plane.condition("ConfigAccepted")
+    assert (accepted["status"], accepted["reason"]) == ("Unknown", "SecretKeyNotFound")
 
 
 async def test_the_first_slurmctld_waits_for_its_database(plane: ControlPlane) -> None:

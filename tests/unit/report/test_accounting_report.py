@@ -7,7 +7,8 @@ import pytest
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.views import Pod
-from kubeslurm.report.accounting import Seen, busy, complaints, converts, status
+from kubeslurm.decide.accounting import Facts, is_busy, is_converting
+from kubeslurm.report.accounting import status, wrong_settings
 from tests.support.manifests import decoded
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -49,8 +50,8 @@ def pod(*, ready: bool, ended: str = "") -> Pod:
     return found
 
 
-def reasons(seen: Seen) -> dict[str, str]:
-    return {each["type"]: each["reason"] for each in status(accounting(), seen)["conditions"]}
+def reasons(facts: Facts) -> dict[str, str]:
+    return {each["type"]: each["reason"] for each in status(accounting(), facts)["conditions"]}
 
 
 @pytest.mark.parametrize(
@@ -66,11 +67,11 @@ def reasons(seen: Seen) -> dict[str, str]:
     ],
 )
 def test_the_log_tells_what_is_degraded(log: str, reason: str) -> None:
-    assert reasons(Seen(pod=pod(ready=True), log=log, now=NOW))["Degraded"] == reason
+    assert reasons(Facts(pod=pod(ready=True), recent_log=log, now=NOW))["Degraded"] == reason
 
 
 def test_the_last_words_of_an_ended_slurmdbd_count() -> None:
-    assert reasons(Seen(pod=pod(ready=False, ended=DENIED), now=NOW))["Degraded"] == "DatabaseAccessDenied"
+    assert reasons(Facts(pod=pod(ready=False, ended=DENIED), now=NOW))["Degraded"] == "DatabaseAccessDenied"
 
 
 @pytest.mark.parametrize(
@@ -83,32 +84,32 @@ def test_the_last_words_of_an_ended_slurmdbd_count() -> None:
     ],
 )
 def test_a_conversion_is_said(said: str) -> None:
-    assert reasons(Seen(pod=pod(ready=False), begun=said, now=NOW))["Progressing"] == "ConvertingDatabase"
+    assert reasons(Facts(pod=pod(ready=False), startup_log=said, now=NOW))["Progressing"] == "ConvertingDatabase"
 
 
 @pytest.mark.parametrize("complaint", [ABSENT, DENIED])
 def test_a_conversion_goes_on_after_a_complaint_only_when_slurmdbd_says_so(complaint: str) -> None:
-    assert converts(complaint + CONVERTING)
-    assert not converts(CONVERTING + complaint)
-    assert busy(complaint + CONNECTED)
-    assert not busy(CONNECTED + CONVERTING + complaint)
+    assert is_converting(complaint + CONVERTING)
+    assert not is_converting(CONVERTING + complaint)
+    assert is_busy(complaint + CONNECTED)
+    assert not is_busy(CONNECTED + CONVERTING + complaint)
 
 
 def test_the_last_complaint_of_a_slurmdbd_that_fell_silent_at_its_start_stays_said() -> None:
-    silent = Seen(pod=pod(ready=False), begun=CONNECTED + CONVERTING + DENIED, now=NOW)
+    silent = Facts(pod=pod(ready=False), startup_log=CONNECTED + CONVERTING + DENIED, now=NOW)
     assert reasons(silent)["Degraded"] == "DatabaseAccessDenied"
-    over = Seen(pod=pod(ready=False), begun=ABSENT + CONNECTED, now=NOW)
+    over = Facts(pod=pod(ready=False), startup_log=ABSENT + CONNECTED, now=NOW)
     assert reasons(over)["Degraded"] == "Healthy"
 
 
 def test_a_new_database_is_no_conversion() -> None:
-    assert not converts(CONNECTED)
+    assert not is_converting(CONNECTED)
 
 
 def test_a_small_buffer_pool_is_advice_and_no_trouble() -> None:
-    seen = Seen(pod=pod(ready=True), settings=complaints(SLOW + STARTED), now=NOW)
-    assert reasons(seen)["Degraded"] == "Healthy"
-    ready = status(accounting(), seen)["conditions"][0]
+    facts = Facts(pod=pod(ready=True), wrong_settings=wrong_settings(SLOW + STARTED), now=NOW)
+    assert reasons(facts)["Degraded"] == "Healthy"
+    ready = status(accounting(), facts)["conditions"][0]
     assert "innodb_buffer_pool_size" in ready["message"]
 
 
@@ -117,7 +118,7 @@ def test_missing_settings_are_all_named_at_once() -> None:
         "error: innodb_snapshot_isolation is enabled, which is not supported by Slurm\n"
         "error: Database settings not recommended values: innodb_buffer_pool_size innodb_lock_wait_timeout\n"
     )
-    seen = Seen(pod=pod(ready=True), settings=complaints(log), now=NOW)
-    degraded = status(accounting(), seen)["conditions"][2]
+    facts = Facts(pod=pod(ready=True), wrong_settings=wrong_settings(log), now=NOW)
+    degraded = status(accounting(), facts)["conditions"][2]
     assert degraded["reason"] == "DatabaseMisconfigured"
     assert "innodb_snapshot_isolation=OFF, innodb_lock_wait_timeout=900" in degraded["message"]

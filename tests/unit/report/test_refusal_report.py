@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeslurm.report.refusal import Cause, refusal
+from kubeslurm.report.refusal import Cause, Rejection, describe
 
 
 @pytest.mark.parametrize(
@@ -23,5 +23,5 @@ from kubeslurm.report.refusal import Cause, refusal
     ],
 )
 def test_the_remedy_is_in_the_words_of_our_own_spec(kind: str, field: str, reason: str, remedy: str) -> None:
-    said = refusal("x is invalid", kind, [Cause(field, reason)], "slurmctld")
+    said = describe(Rejection("x is invalid", kind, (Cause(field, reason),), "slurmctld"))
     assert said == f"the API server refuses a part of it: x is invalid; {remedy}"

@@ -21,7 +21,7 @@ from kubeslurm.build.common.services import port_of
 from kubeslurm.build.controller.service import slurmctld_port
 from kubeslurm.slurm import conf
 
-SLURM_CONF = "slurm.conf"
+SLURM_CONF = names.SLURM_CONF
 CGROUP_CONF = "cgroup.conf"
 CGROUP_TEXT = "CgroupPlugin=cgroup/v2\nIgnoreSystemd=yes\n"
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from kubeslurm.api.views import Pod
-from kubeslurm.decide.config.stages import Trial
+from kubeslurm.decide.config.facts import Trial
 
 _KILLED = 128
 _SAID = re.compile(r"^(?:\w+: )?(?:\[[^\]]*\] )?(?:error|fatal): (?P<text>.*)$")
@@ -24,7 +24,7 @@ def outcome(pod: Pod | None, container: str) -> Trial | None:
     if ended is not None and ended.exitCode == 0:
         return Trial("passed")
     if ended is not None and 0 < ended.exitCode < _KILLED and ended.reason == "Error":
-        return Trial("refused", ended.message)
+        return Trial("failed", ended.message)
     if ended is not None or pod.finished:
         return Trial("inconclusive", (ended.reason if ended else "") or pod.status.phase)
     waiting = status.state.waiting if status else None

@@ -1,85 +1,170 @@
-"""What a Controller rests on, read from the stores in one go."""
+"""Reads everything that a pass over a Controller goes by."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 
 import msgspec
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import ACCOUNTING, POD
+from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, NODE, POD, STATEFULSET
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.nodeset import NodeSet
-from kubeslurm.api.views import Pod, Secret
+from kubeslurm.api.views import Pod
 from kubeslurm.build.common import digest
-from kubeslurm.build.controller import config
+from kubeslurm.build.controller import config, trial
 from kubeslurm.control import references
+from kubeslurm.control.registration import Context
+from kubeslurm.decide.config import running
+from kubeslurm.decide.config.facts import Configuration, Facts, Progress, Reading, Trial
+from kubeslurm.decide.config.running import Running
+from kubeslurm.decide.config.trial import outcome
+from kubeslurm.decide.missing import Missing
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
-from kubeslurm.report.conditions import Finding, degraded
-from kubeslurm.report.reasons import Reason
+from kubeslurm.reconcile.controller.memory import DeliveryRecord, Memory
 from kubeslurm.slurm import conf
+from kubeslurm.slurm.clusters import SlurmCluster
+from kubeslurm.slurm.errors import SlurmError
+
+SLURM_DEADLINE = 3.0
 
 
-class Observed(msgspec.Struct, frozen=True):
-    """The facts of one pass; without `sources` the configuration cannot be written, and `missing` says why."""
-
-    sources: config.Sources | None
-    key_hashes: Mapping[str, str]  # annotation -> hash
-    missing: tuple[Finding, ...]
-    pod: Pod | None
-    nodesets: int
-    restapis: int
-
-    @property
-    def accounting_awaited(self) -> str:
-        """The Accounting that is not ready yet; slurmctld registers its cluster there when it first starts."""
-        accounting = self.sources.accounting if self.sources else None
-        if accounting is None or accounting.spec.external:
-            return ""
-        ready = any(each.type == "Ready" and each.status == "True" for each in accounting.status.conditions)
-        return "" if ready else accounting.name
-
-
-def observe(caches: Caches, controller: Controller, live: str) -> Observed:
-    """Reads everything a pass goes by; `live` is the slurm.conf that is mounted now."""
-    key, spec = Key(*controller.key), controller.spec
-    slurm_key = references.secret(caches, controller.namespace, spec.slurmKeyRef)
-    jwt_key = references.secret(caches, controller.namespace, spec.jwt_ref)
-    missing = (
-        *_missing_keys(controller, slurm_key, jwt_key),
-        *_missing_files(caches, controller),
-        *_missing_accounting(caches, controller),
+async def observe(context: Context, controller: Controller, memory: Memory, clock: Callable[[], float]) -> Facts:
+    """The facts of one pass: what Kubernetes holds, and what Slurm says."""
+    facts = _kubernetes(context.caches, controller, memory, clock())
+    slurm = context.clusters.of(Key(*controller.key))
+    answering = slurm if slurm is not None and slurm.snapshot.fresh() else None
+    return msgspec.structs.replace(
+        facts,
+        progress=await _progress(memory.delivery, facts.pod, answering, clock),
+        reachable=answering is not None,
+        version=await _version(memory, facts.pod, answering),
+        nodes=len(slurm.snapshot.store) if slurm else controller.status.nodes,
     )
+
+
+def _kubernetes(caches: Caches, controller: Controller, memory: Memory, now: float) -> Facts:
+    key = Key(*controller.key)
+    pod = caches.store(POD).get(Key(key.namespace, names.controller_pod(key.name)))
+    missing = tuple(_missing(caches, controller))
     nodesets = references.nodesets(caches, key)
-    return Observed(
-        sources=None if missing or controller.deleting else _sources(caches, controller, nodesets, live),
-        key_hashes={
-            names.SLURM_KEY_HASH: digest.of_values(references.data_of(slurm_key)),
-            names.JWT_KEY_HASH: digest.of_values(references.data_of(jwt_key)),
-        },
+    delivered, found = _delivered(caches, controller)
+    if found is not None and found.digest == delivered:
+        memory.accepted = found
+    accepted = memory.accepted if memory.accepted and memory.accepted.digest == delivered else None
+    desired = None if missing or controller.deleting else _desired(caches, controller, nodesets, accepted)
+    return Facts(
+        now=datetime.now(UTC),
+        external=controller.spec.external,
         missing=missing,
-        pod=caches.store(POD).get(Key(controller.namespace, names.controller_pod(controller.name))),
+        desired=desired,
+        delivered=delivered,
+        accepted=accepted,
+        edited=found is not None and found.digest != delivered,
+        running=controller.status.configHash,
+        trial=_trial(caches, controller, desired, memory, now),
+        pod=pod,
+        node=caches.store(NODE).get(Key("", pod.spec.nodeName)) if pod else None,
+        statefulset=caches.store(STATEFULSET).get(Key(key.namespace, names.controller(key.name))),
+        key_hashes=_key_hashes(caches, controller),
+        accounting_awaited=_accounting_awaited(_accounting(caches, controller)),
         nodesets=len(nodesets),
         restapis=len(references.restapis(caches, key)),
     )
 
 
-def restart_hash(files: Mapping[str, str]) -> str:
-    """Changes when something changes that slurmctld takes only at its start."""
-    return digest.of_files(conf.at_start(files))
+def _delivered(caches: Caches, controller: Controller) -> tuple[str, Configuration | None]:
+    """The digest of the configuration that was delivered, and what the ConfigMap holds now."""
+    found = caches.store(CONFIGMAP).get(Key(controller.namespace, names.config(controller.name)))
+    if found is None:
+        return "", None
+    now = Configuration(digest.of_files(found.data), found.data)
+    return found.metadata.annotations.get(names.CONFIG_DELIVERED) or now.digest, now
 
 
-def _sources(caches: Caches, controller: Controller, nodesets: tuple[NodeSet, ...], live: str) -> config.Sources:
+def _desired(
+    caches: Caches, controller: Controller, nodesets: tuple[NodeSet, ...], accepted: Configuration | None
+) -> Configuration:
     found = {name: references.configmap(caches, controller.namespace, name) for name in config.referenced(controller)}
-    current = conf.values(conf.parse(live)).get("maxnodecount", "")
+    current = conf.values(conf.parse(accepted.slurm_conf)).get("maxnodecount", "") if accepted else ""
     needed = sum(max(nodeset.spec.replicas or 0, nodeset.status.desired) for nodeset in nodesets)
-    return config.Sources(
+    sources = config.Sources(
         controller=controller,
         nodesets=nodesets,
         accounting=_accounting(caches, controller),
         configmaps={name: configmap for name, configmap in found.items() if configmap is not None},
         max_node_count=conf.max_node_count(needed, int(current) if current.isdigit() else 0),
     )
+    files = config.files(sources)
+    return Configuration(digest.of_files(files), files)
+
+
+def _trial(
+    caches: Caches, controller: Controller, desired: Configuration | None, memory: Memory, now: float
+) -> Trial | None:
+    """The trial of the desired configuration, with the time since it was first seen to be inconclusive."""
+    name = names.config_trial(controller.name, desired.digest) if desired else ""
+    found = outcome(caches.store(POD).get(Key(controller.namespace, name)), trial.CONTAINER)
+    if found is None or found.outcome != "inconclusive":
+        memory.inconclusive_since = None
+        return found
+    if memory.inconclusive_since is None:
+        memory.inconclusive_since = now
+    return Trial(found.outcome, found.message, now - memory.inconclusive_since)
+
+
+async def _progress(
+    record: DeliveryRecord, pod: Pod | None, slurm: SlurmCluster | None, clock: Callable[[], float]
+) -> Progress:
+    """How far the delivery to this pod has come; Slurm is asked only after a reconfigure."""
+    if pod is None or record.pod_uid != pod.metadata.uid:
+        return Progress()
+    reading = await _reading(slurm) if slurm is not None and record.reconfigured_at is not None else None
+    now = clock()
+    return Progress(
+        digest=record.digest,
+        since_refresh=None if record.refreshed_at is None else now - record.refreshed_at,
+        since_reconfigure=None if record.reconfigured_at is None else now - record.reconfigured_at,
+        since_read=None if record.read_at is None else now - record.read_at,
+        attempts=record.attempts,
+        before=record.before,
+        reading=reading,
+    )
+
+
+async def _reading(slurm: SlurmCluster) -> Reading | None:
+    try:
+        async with asyncio.timeout(SLURM_DEADLINE):
+            now = Running.of(await slurm.client.conf())
+            if now is None:
+                return Reading(None, responding=any(ping.responding for ping in await slurm.client.ping()))
+    except (SlurmError, TimeoutError):
+        return None
+    return Reading(now, late_workers=tuple(running.laggards(slurm.snapshot.store, now.read_at)))
+
+
+async def _version(memory: Memory, pod: Pod | None, slurm: SlurmCluster | None) -> str:
+    """The release of slurmctld, asked for once per container."""
+    if slurm is None:
+        return ""
+    container = pod.container_status(names.SLURMCTLD) if pod else None
+    instance = container.containerID if container else "external"
+    if memory.version_of != instance or not memory.version:
+        try:
+            memory.version, memory.version_of = await slurm.client.release(), instance
+        except SlurmError:
+            return ""
+    return memory.version
+
+
+def _key_hashes(caches: Caches, controller: Controller) -> dict[str, str]:
+    refs = {names.SLURM_KEY_HASH: controller.spec.slurmKeyRef, names.JWT_KEY_HASH: controller.spec.jwt_ref}
+    return {
+        annotation: digest.of_values(references.data_of(references.secret(caches, controller.namespace, ref)))
+        for annotation, ref in refs.items()
+    }
 
 
 def _accounting(caches: Caches, controller: Controller) -> Accounting | None:
@@ -87,35 +172,21 @@ def _accounting(caches: Caches, controller: Controller) -> Accounting | None:
     return caches.store(ACCOUNTING).get(Key(controller.namespace, ref.name)) if ref and ref.name else None
 
 
-def _missing_keys(controller: Controller, slurm_key: Secret | None, jwt_key: Secret | None) -> list[Finding]:
-    spec = controller.spec
-    refs = (("slurmKeyRef", spec.slurmKeyRef, slurm_key), ("jwtKeyRef", spec.jwt_ref, jwt_key))
-    return [
-        degraded(Reason.SECRET_KEY_NOT_FOUND, references.missing_key(controller.namespace, ref, field))
-        for field, ref, found in refs
-        if references.key_bytes(found, ref) is None and not (spec.external and ref is None)
-    ]
+def _accounting_awaited(accounting: Accounting | None) -> str:
+    if accounting is None or accounting.spec.external:
+        return ""
+    ready = any(each.type == "Ready" and each.status == "True" for each in accounting.status.conditions)
+    return "" if ready else accounting.name
 
 
-def _missing_files(caches: Caches, controller: Controller) -> list[Finding]:
-    if controller.spec.external:
-        return []
-    return [
-        degraded(
-            Reason.CONFIG_MAP_NOT_FOUND,
-            f"ConfigMap {controller.namespace}/{name} is missing: create it, or remove the reference to it",
-        )
-        for name in config.referenced(controller)
-        if references.configmap(caches, controller.namespace, name) is None
-    ]
-
-
-def _missing_accounting(caches: Caches, controller: Controller) -> list[Finding]:
-    """Without it slurmctld would come up with no accounting at all, and lose what it should have recorded."""
-    ref = controller.spec.accountingRef
-    if ref is None or not ref.name or _accounting(caches, controller) is not None:
-        return []
-    name = f"{controller.namespace}/{ref.name}"
-    return [
-        degraded(Reason.ACCOUNTING_NOT_FOUND, f"Accounting {name} does not exist: create it, or remove accountingRef")
-    ]
+def _missing(caches: Caches, controller: Controller) -> Iterable[Missing]:
+    spec, namespace = controller.spec, controller.namespace
+    for field, ref in (("slurmKeyRef", spec.slurmKeyRef), ("jwtKeyRef", spec.jwt_ref)):
+        if not (spec.external and ref is None):
+            yield from references.missing_key(caches, namespace, ref, field)
+    if not spec.external:
+        yield from references.missing_configmaps(caches, namespace, config.referenced(controller))
+    # Without it slurmctld would come up with no accounting at all, and lose what it should have recorded.
+    accounting = spec.accountingRef
+    if accounting is not None and accounting.name and _accounting(caches, controller) is None:
+        yield Missing("Accounting", namespace, accounting.name, "accountingRef")

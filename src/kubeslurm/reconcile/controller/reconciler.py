@@ -2,140 +2,92 @@
 
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+
+import msgspec
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONTROLLER, STATEFULSET
+from kubeslurm.api.kinds import CONTROLLER
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.views import Pod
-from kubeslurm.build.common.adoption import adapted, is_adoption
-from kubeslurm.build.controller.config import files, referenced
-from kubeslurm.build.controller.service import service
-from kubeslurm.build.controller.statefulset import statefulset
-from kubeslurm.control import references, refusals, status
+from kubeslurm.control import deletion, references, refusals, status
+from kubeslurm.control.memory import Memories
 from kubeslurm.control.registration import Context
-from kubeslurm.decide.config.stages import Verdict
+from kubeslurm.decide.config.acceptance import TRIAL_PAUSE, AcceptanceStep, decide_acceptance
+from kubeslurm.decide.config.facts import Facts, Trial
+from kubeslurm.decide.config.plan import Plan, decide
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.controller.acceptance import ConfigGate, Mounted
-from kubeslurm.reconcile.controller.delivery import Arrival, Courier
-from kubeslurm.reconcile.controller.node_loss import rescue
-from kubeslurm.reconcile.controller.observe import Observed, observe, restart_hash
-from kubeslurm.reconcile.controller.service_monitor import Monitors
+from kubeslurm.reconcile.controller import trials
+from kubeslurm.reconcile.controller.delivery import Deliverer
+from kubeslurm.reconcile.controller.memory import Memory
+from kubeslurm.reconcile.controller.objects import Objects
+from kubeslurm.reconcile.controller.observe import observe
 from kubeslurm.report import controller as report
-from kubeslurm.report.conditions import Finding
-from kubeslurm.report.events import Event
-from kubeslurm.slurm.clusters import SlurmCluster
-from kubeslurm.slurm.errors import SlurmError
+from kubeslurm.report.controller import Outcome
+from kubeslurm.report.refusal import describe
 
 
 class ControllerReconciler:
-    """One pass: look, check the configuration, apply the objects, deliver the configuration, report."""
+    """One pass: observe, decide, build and apply, report."""
 
     def __init__(self, context: Context, clock: Callable[[], float] = time.monotonic) -> None:
+        self.context = context
         self.kube = context.kube
         self.caches = context.caches
-        self.clusters = context.clusters
-        self.events = context.events
-        self.gate = ConfigGate(context.kube, context.caches, context.events, clock)
-        self.courier = Courier(context.kube, context.events, clock)
-        self.monitors = Monitors(context.kube)
-        self._versions: dict[Key, tuple[str, str]] = {}
+        self.clock = clock
+        self.memories = Memories(Memory)
+        self.objects = Objects(context.kube, context.events)
+        self.deliverer = Deliverer(context.kube, context.events, clock)
 
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
         if controller is None:
-            self.courier.forget(key)
+            self.memories.forget(key)
             return None
-        if controller.deleting and await self._released(controller):
-            return None
-        if not controller.deleting:
+        if controller.deleting:
+            if await deletion.release(self.kube, CONTROLLER, controller, references.nodesets(self.caches, key)):
+                return None
+        else:
             controller = await self.kube.add_finalizer(CONTROLLER, controller, names.FINALIZER)
 
-        seen = observe(self.caches, controller, self.gate.live_conf(controller))
-        await rescue(self.kube, self.caches, self.events, controller, seen.pod)
+        memory = self.memories.of(key)
+        facts = await observe(self.context, controller, memory, self.clock)
+        facts = await self.start_trial(controller, facts)
+        plan = decide(facts)
+        outcome = await self.act(controller, facts, plan, memory)
+        await status.write(self.kube, CONTROLLER, controller, report.status(controller, facts, plan, outcome))
+        return _next_pass(facts, plan, outcome)
 
-        # A configuration reaches the mounted ConfigMap only through this gate.
-        config, refused = self.gate.untouched(controller), None
-        if seen.sources is not None:
-            config = await self.gate.admit(controller, files(seen.sources))
-            refused = await refusals.finding(self._apply(controller, seen, config), names.SLURMCTLD)
-        if config.repaired and seen.pod is not None:
-            await self.courier.refresh(seen.pod)
-        conf = self.gate.live_conf(controller)
-        arrival = await self.courier.deliver(controller, config.live, conf, seen.pod, self.clusters.of(key))
+    async def start_trial(self, controller: Controller, facts: Facts) -> Facts:
+        """Starts a trial if one is due; a trial that the API server rejects is a fact to decide by."""
+        if facts.desired is None or decide_acceptance(facts).step is not AcceptanceStep.START_TRIAL:
+            return facts
+        try:
+            await trials.start(self.kube, controller, facts.desired)
+        except refusals.REFUSED as error:
+            trial = Trial("not started", describe(refusals.rejection_of(error, names.SLURMCTLD)))
+            return msgspec.structs.replace(facts, trial=trial)
+        return facts
 
-        await self._report(controller, seen, config, arrival, refused)
-        pause = config.pause or arrival.again
-        return refusals.again(refused) if pause is None else Requeue(after=pause)
+    async def act(self, controller: Controller, facts: Facts, plan: Plan, memory: Memory) -> Outcome:
+        """Carries out the plan; a rejection by the API server is returned, so that the rest goes on."""
+        rejected = None
+        if plan.frees_pod:
+            await self.objects.free_pod(controller, facts)
+        if facts.desired is not None:
+            await self.objects.apply_config(controller, facts, plan)
+            await trials.clear(self.kube, self.caches, controller, plan.acceptance.kept_trial)
+            workload = self.objects.apply_workload(controller, facts, plan, memory)
+            rejected = await refusals.rejection(workload, names.SLURMCTLD)
+        slurm = self.context.clusters.of(Key(*controller.key))
+        error = await self.deliverer.deliver(controller, facts, plan, memory, slurm)
+        return Outcome(rejected=rejected, reconfigure_error=error)
 
-    async def _report(
-        self, controller: Controller, seen: Observed, config: Mounted, arrival: Arrival, refused: Finding | None
-    ) -> None:
-        key = Key(*controller.key)
-        slurm = self.clusters.of(key)
-        found = report.Seen(
-            check=config.check,
-            wanted=config.wanted,
-            live=config.live,
-            delivery=arrival.step,
-            delivery_trouble=arrival.trouble,
-            missing=seen.missing,
-            refused=refused,
-            pod=seen.pod,
-            reachable=slurm is not None and slurm.snapshot.fresh(),
-            restapis=seen.restapis,
-            accounting_awaited=seen.accounting_awaited,
-            version=await self._version(key, seen.pod, slurm),
-            nodes=len(slurm.snapshot.store) if slurm else controller.status.nodes,
-            nodesets=seen.nodesets,
-            now=datetime.now(UTC),
-        )
-        await status.write(self.kube, CONTROLLER, controller, report.status(controller, found))
 
-    async def _apply(self, controller: Controller, seen: Observed, config: Mounted) -> None:
-        await self.monitors.keep(controller)
-        if controller.spec.external:
-            return
-        await self.kube.apply(service(controller))
-        current = self.caches.store(STATEFULSET).get(Key(controller.namespace, names.controller(controller.name)))
-        accepted = self.gate.accepted(controller)
-        # Made only once there is a checked configuration to mount, and a database to register the new cluster in. None
-        # may be on trial: a first start with the address of a slurmdbd that is no longer wanted would never end.
-        too_early = seen.accounting_awaited or config.check.verdict in (Verdict.TRY, Verdict.TRYING)
-        if config.live and accepted and (current is not None or not too_early):
-            hashes = {**seen.key_hashes, names.RESTART_HASH: restart_hash(accepted)}
-            wanted = adapted(statefulset(controller, hashes), current)
-            await self.kube.apply(wanted)
-            if current is not None and is_adoption(wanted, current):
-                self._tell_adoption(controller)
-
-    def _tell_adoption(self, controller: Controller) -> None:
-        """Says once that another operator's pod goes on, and what that means for the files it mounts by itself."""
-        message = "the slurmctld pod of another operator is taken over as it is"
-        if files := ", ".join(referenced(controller)):
-            message += f"; until it is made anew an edit of {files} reaches it unchecked"
-        self.events.normal(controller, Event.ADOPTED, message)
-
-    async def _released(self, controller: Controller) -> bool:
-        """Lets a deleted Controller go once no NodeSet needs its slurmctld for draining."""
-        forced = controller.metadata.annotations.get(names.FORCE_DELETE) == "true"
-        if references.nodesets(self.caches, Key(*controller.key)) and not forced:
-            return False
-        await self.kube.remove_finalizer(CONTROLLER, controller, names.FINALIZER)
-        return True
-
-    async def _version(self, key: Key, pod: Pod | None, slurm: SlurmCluster | None) -> str:
-        """The release of slurmctld, asked for once per container."""
-        if slurm is None or not slurm.snapshot.fresh():
-            return ""
-        container = pod.container_status(names.SLURMCTLD) if pod else None
-        instance = container.containerID if container else "external"
-        known, version = self._versions.get(key, ("", ""))
-        if known != instance or not version:
-            try:
-                version = await slurm.client.release()
-            except SlurmError:
-                return ""
-            self._versions[key] = (instance, version)
-        return version
+def _next_pass(facts: Facts, plan: Plan, outcome: Outcome) -> Requeue | None:
+    if facts.trial is not None and facts.trial.outcome == "not started":
+        return Requeue(after=refusals.PAUSE)
+    if plan.acceptance.step is AcceptanceStep.REPEAT_TRIAL:
+        return Requeue(after=TRIAL_PAUSE)
+    if plan.delivery.retry_after is not None:
+        return Requeue(after=plan.delivery.retry_after)
+    return refusals.again(outcome.rejected)

@@ -26,8 +26,8 @@ from kubeslurm.control import references, rights
 from kubeslurm.control.registration import Context, Registration, Watch, own_key
 from kubeslurm.engine import controller as engine
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.controller.acceptance import CONFIGMAPS_BY_TRIAL, PODS_BY_TRIAL
 from kubeslurm.reconcile.controller.reconciler import ControllerReconciler
+from kubeslurm.reconcile.controller.trials import CONFIGMAPS_BY_TRIAL, PODS_BY_TRIAL
 from kubeslurm.slurm.clusters import SlurmCluster
 
 

@@ -1,6 +1,7 @@
 """LoginSet: keeps the login pods of one cluster, their host keys and their address as declared."""
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -15,20 +16,20 @@ from kubeslurm.build.login.deployment import SSSD_CONF, deployment
 from kubeslurm.build.login.service import service
 from kubeslurm.control import references, refusals, status, workloads
 from kubeslurm.control.registration import Context, Index
+from kubeslurm.decide.missing import Missing
 from kubeslurm.engine.controller import Requeue, Retry
 from kubeslurm.engine.key import Key
 from kubeslurm.kube import logs
 from kubeslurm.kube.errors import NotFound
 from kubeslurm.reconcile.loginset import host_keys
 from kubeslurm.report import loginset as report
-from kubeslurm.report.conditions import Finding, controller_not_found, degraded
 from kubeslurm.report.events import Event
-from kubeslurm.report.reasons import Reason
+from kubeslurm.report.loginset import Facts
 
-# Login pods say every few seconds when their directory is away; that is how far back counts, and how often we look.
-MEMORY = 30
+# Login pods log every few seconds that their directory does not answer: how far back counts, and how often it is read.
+RECENT_SECONDS = 30
 PAUSE = 10.0
-ASKED_PODS = 5
+READ_PODS = 5
 
 
 def loginset_of(pod: Pod) -> tuple[str, ...]:
@@ -43,7 +44,7 @@ PODS_BY_LOGINSET = Index(POD, "loginset", loginset_of)
 
 
 class LoginSetReconciler:
-    """One pass: look, make the host keys if there are none, apply the rest, report."""
+    """One pass: observe, make the host keys if there are none, apply the rest, report."""
 
     def __init__(self, context: Context) -> None:
         self.kube = context.kube
@@ -56,45 +57,45 @@ class LoginSetReconciler:
         if loginset is None or loginset.deleting:
             return None  # nothing of it outlives it: Kubernetes removes the children
 
-        controller = self.caches.store(CONTROLLER).get(Key(*loginset.controller_key))
-        blocked = self._blocked(loginset, controller)
-        refused = None
-        if blocked is None and controller is not None:
-            refused = await refusals.finding(self._apply(loginset, controller), names.LOGIN)
+        facts = await self.observe(loginset)
+        rejected = None
+        if facts.controller is not None and not facts.missing:
+            rejected = await refusals.rejection(self.apply(loginset, facts.controller, facts), names.LOGIN)
+        with suppress(NotFound):  # no finalizer holds it: it may go at any moment
+            await status.write(self.kube, LOGINSET, loginset, report.status(loginset, facts, rejected))
+        return Requeue(after=PAUSE) if facts.pods else refusals.again(rejected)
 
+    async def observe(self, loginset: LoginSet) -> Facts:
+        key = Key(*loginset.key)
+        controller = self.caches.store(CONTROLLER).get(Key(*loginset.controller_key))
         pods = tuple(PODS_BY_LOGINSET.get(self.caches, key))
-        seen = report.Seen(
-            blocked=blocked or refused,
+        return Facts(
+            now=datetime.now(UTC),
+            controller=controller,
+            missing=tuple(self._missing(loginset, controller)),
             deployment=self.caches.store(DEPLOYMENT).get(key),
             pods=pods,
             logs=await self._logs(pods),
-            now=datetime.now(UTC),
         )
-        with suppress(NotFound):  # no finalizer holds it: it may go at any moment
-            await status.write(self.kube, LOGINSET, loginset, report.status(loginset, seen))
-        return Requeue(after=PAUSE) if pods else refusals.again(refused)
 
-    def _blocked(self, loginset: LoginSet, controller: Controller | None) -> Finding | None:
-        """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""
+    def _missing(self, loginset: LoginSet, controller: Controller | None) -> Iterable[Missing]:
+        """What the pods need; one whose files are missing would only be retried ever more slowly."""
         if controller is None:
-            return controller_not_found(loginset.spec.controllerRef.name)
-        refs = (
-            ("slurmKeyRef of the Controller", controller.spec.slurmKeyRef),
-            ("sssdConfRef", loginset.spec.sssdConfRef),
-        )
-        for field, ref in refs:
-            found = references.secret(self.caches, loginset.namespace, ref)
-            if references.key_bytes(found, ref) is None:
-                return degraded(Reason.SECRET_KEY_NOT_FOUND, references.missing_key(loginset.namespace, ref, field))
-        return None
+            yield Missing("Controller", *loginset.controller_key)
+            return
+        refs = {
+            "slurmKeyRef of the Controller": controller.spec.slurmKeyRef,
+            "sssdConfRef": loginset.spec.sssdConfRef,
+        }
+        for field, ref in refs.items():
+            yield from references.missing_key(self.caches, loginset.namespace, ref, field)
 
-    async def _apply(self, loginset: LoginSet, controller: Controller) -> None:
+    async def apply(self, loginset: LoginSet, controller: Controller, facts: Facts) -> None:
         keys = await self._host_keys(loginset)
         await self.kube.apply(ssh.config(loginset))
         await self.kube.apply(service(loginset))
         desired = deployment(loginset, controller, self._hashes(loginset, controller, keys), self.domain)
-        current = self.caches.store(DEPLOYMENT).get(Key(*loginset.key))
-        await workloads.keep(self.kube, self.events, loginset, desired, current)
+        await workloads.keep(self.kube, self.events, loginset, desired, facts.deployment)
 
     async def _host_keys(self, loginset: LoginSet) -> Secret:
         """The Secret with the host keys: made once, kept for good, because clients remember them."""
@@ -103,7 +104,7 @@ class LoginSetReconciler:
         if found is None:
             files = await asyncio.to_thread(host_keys.make)
             await self.kube.create(ssh.host_keys(loginset, files))  # AlreadyExists: somebody was faster, look again
-            self.events.normal(loginset, Event.HOST_KEYS_CREATED, f"made the host keys in Secret {key.name}")
+            self.events.normal(loginset, Event.HOST_KEYS_CREATED, f"created the host keys in Secret {key.name}")
             found = await self.kube.get(SECRET, key)
         if found is None:
             raise Retry(f"Secret {key} went as soon as it was made")
@@ -123,6 +124,6 @@ class LoginSetReconciler:
         }
 
     async def _logs(self, pods: tuple[Pod, ...]) -> tuple[str, ...]:
-        running = [pod for pod in pods if pod.status.phase == "Running" and not pod.deleting][:ASKED_PODS]
-        asked = (logs.recent(self.kube, Key(*pod.key), names.LOGIN, seconds=MEMORY) for pod in running)
-        return tuple(await asyncio.gather(*asked))
+        running = [pod for pod in pods if pod.status.phase == "Running" and not pod.deleting][:READ_PODS]
+        reads = (logs.recent(self.kube, Key(*pod.key), names.LOGIN, seconds=RECENT_SECONDS) for pod in running)
+        return tuple(await asyncio.gather(*reads))

@@ -3,22 +3,22 @@
 from datetime import UTC, datetime
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, RESTAPI
+from kubeslurm.api.kinds import CONTROLLER, DEPLOYMENT, RESTAPI
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.build import restapi as build
 from kubeslurm.build.common import digest
 from kubeslurm.build.controller.config import SLURM_CONF
-from kubeslurm.control import references, refusals, status, workloads
+from kubeslurm.control import deletion, references, refusals, status, workloads
 from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.report import restapi as report
-from kubeslurm.report.conditions import Finding, controller_not_found
+from kubeslurm.report.restapi import Facts
 
 
 class RestApiReconciler:
-    """One pass: look, apply Service and Deployment, report."""
+    """One pass: observe, apply Service and Deployment, report."""
 
     def __init__(self, context: Context) -> None:
         self.kube = context.kube
@@ -29,50 +29,34 @@ class RestApiReconciler:
         restapi = self.caches.store(RESTAPI).get(key)
         if restapi is None:
             return None
-        if restapi.deleting and await self._released(restapi):
-            return None
-        if not restapi.deleting:
+        if restapi.deleting:
+            nodesets = references.nodesets(self.caches, Key(*restapi.controller_key))
+            if await deletion.release(self.kube, RESTAPI, restapi, nodesets):
+                return None
+        else:
             restapi = await self.kube.add_finalizer(RESTAPI, restapi, names.FINALIZER)
 
-        controller = self.caches.store(CONTROLLER).get(Key(*restapi.controller_key))
-        blocked = self._blocked(restapi, controller)
-        refused = None
-        if blocked is None and controller is not None and not restapi.deleting:
-            refused = await refusals.finding(self._apply(restapi, controller), names.SLURMRESTD)
+        facts = self.observe(restapi)
+        rejected = None
+        # A pod whose files are missing would only be retried ever more slowly.
+        if facts.controller is not None and facts.slurm_conf and not restapi.deleting:
+            rejected = await refusals.rejection(self.apply(restapi, facts.controller, facts), names.SLURMRESTD)
+        await status.write(self.kube, RESTAPI, restapi, report.status(restapi, facts, rejected))
+        return refusals.again(rejected)
 
-        seen = report.status(
-            restapi,
-            self.caches.store(DEPLOYMENT).get(Key(key.namespace, names.restapi(key.name))),
-            references.PODS_BY_RESTAPI.get(self.caches, key),
-            blocked or refused,
-            datetime.now(UTC),
+    def observe(self, restapi: RestApi) -> Facts:
+        key = Key(*restapi.controller_key)
+        delivered = references.configmap(self.caches, key.namespace, names.config(key.name))
+        return Facts(
+            now=datetime.now(UTC),
+            controller=self.caches.store(CONTROLLER).get(key),
+            slurm_conf=delivered.data.get(SLURM_CONF, "") if delivered else "",
+            deployment=self.caches.store(DEPLOYMENT).get(Key(restapi.namespace, names.restapi(restapi.name))),
+            pods=tuple(references.PODS_BY_RESTAPI.get(self.caches, Key(*restapi.key))),
         )
-        await status.write(self.kube, RESTAPI, restapi, seen)
-        return refusals.again(refused)
 
-    def _blocked(self, restapi: RestApi, controller: Controller | None) -> Finding | None:
-        """What keeps the pods from being made; a pod whose files are missing would only be retried ever more slowly."""
-        if restapi.deleting:
-            return None
-        if controller is None:
-            return controller_not_found(restapi.spec.controllerRef.name)
-        return None if self._slurm_conf(controller) else report.no_config(controller.name)
-
-    async def _apply(self, restapi: RestApi, controller: Controller) -> None:
-        settings = build.client_settings(self._slurm_conf(controller))
-        current = self.caches.store(DEPLOYMENT).get(Key(restapi.namespace, names.restapi(restapi.name)))
+    async def apply(self, restapi: RestApi, controller: Controller, facts: Facts) -> None:
+        settings = build.client_settings(facts.slurm_conf)
         deployment = build.deployment(restapi, controller, digest.of_files(settings))
         await self.kube.apply(build.service(restapi))
-        await workloads.keep(self.kube, self.events, restapi, deployment, current)
-
-    async def _released(self, restapi: RestApi) -> bool:
-        """Lets a deleted RestApi go once no NodeSet needs it for draining."""
-        forced = restapi.metadata.annotations.get(names.FORCE_DELETE) == "true"
-        if references.nodesets(self.caches, Key(*restapi.controller_key)) and not forced:
-            return False
-        await self.kube.remove_finalizer(RESTAPI, restapi, names.FINALIZER)
-        return True
-
-    def _slurm_conf(self, controller: Controller) -> str:
-        found = self.caches.store(CONFIGMAP).get(Key(controller.namespace, names.config(controller.name)))
-        return found.data.get(SLURM_CONF, "") if found else ""
+        await workloads.keep(self.kube, self.events, restapi, deployment, facts.deployment)

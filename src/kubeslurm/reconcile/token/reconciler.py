@@ -15,8 +15,8 @@ from kubeslurm.decide.token import Facts, Issue, decide
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.report import token as report
-from kubeslurm.report.conditions import Finding
 from kubeslurm.report.events import Event
+from kubeslurm.report.token import Outcome
 from kubeslurm.slurm import tokens
 
 
@@ -34,20 +34,15 @@ class TokenReconciler:
         if token is None or token.deleting:
             return None  # the Secret is owned by the Token and goes with it
 
-        now = self.clock()
-        signing_key = references.key_bytes(
-            references.secret(self.caches, key.namespace, token.spec.jwt_ref), token.spec.jwt_ref
-        )
+        now, ref = self.clock(), token.spec.jwt_ref
+        moment = datetime.fromtimestamp(now, UTC)
+        signing_key = references.key_bytes(references.secret(self.caches, key.namespace, ref), ref)
         if not signing_key:
-            blocked = report.no_key(references.missing_key(key.namespace, token.spec.jwt_ref, "jwtKeyRef"))
-            await self._report(token, None, blocked)
-            return None
-
+            missing = references.key_reference(key.namespace, ref, "jwtKeyRef")
+            return await self._report(token, Outcome(now=moment, missing=(missing,)))
         held = self.caches.store(SECRET).get(Key(key.namespace, token.secret_name))
         if held is not None and _is_foreign(token, held):
-            message = f"Secret {token.secret_name} belongs to something else: choose another name in secretRef"
-            await self._report(token, None, report.invalid(message))
-            return None
+            return await self._report(token, Outcome(now=moment, foreign_secret=True))
 
         claims = self._claims(token, held, signing_key)
         issue, again = decide(_facts(token, held, claims), now)
@@ -55,9 +50,9 @@ class TokenReconciler:
             try:
                 claims = await self._issue(token, held, signing_key, now)
             except refusals.REFUSED as error:
-                await self._report(token, claims, report.rejected(refusals.words(error, "")))
-                return Requeue(after=refusals.PAUSE)
-        await self._report(token, claims, None)
+                rejected = refusals.rejection_of(error, "")
+                return await self._report(token, Outcome(now=moment, claims=claims, rejected=rejected))
+        await self._report(token, Outcome(now=moment, claims=claims))
         return Requeue(after=again) if again is not None else None
 
     async def _issue(self, token: Token, held: Secret | None, signing_key: bytes, now: float) -> tokens.Claims:
@@ -79,9 +74,9 @@ class TokenReconciler:
         except tokens.BadToken:
             return None
 
-    async def _report(self, token: Token, claims: tokens.Claims | None, blocked: Finding | None) -> None:
-        now = datetime.fromtimestamp(self.clock(), UTC)
-        await status.write(self.kube, TOKEN, token, report.status(token, claims, blocked, now))
+    async def _report(self, token: Token, outcome: Outcome) -> Requeue | None:
+        await status.write(self.kube, TOKEN, token, report.status(token, outcome))
+        return refusals.again(outcome.rejected)
 
 
 def _facts(token: Token, held: Secret | None, claims: tokens.Claims | None) -> Facts:

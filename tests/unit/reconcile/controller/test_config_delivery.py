@@ -41,6 +41,24 @@ async def test_a_reconfigure_that_came_too_early_is_repeated(plane: ControlPlane
     assert running.status()["configHash"] == running.status()["wantedConfigHash"]
 
 
+async def test_a_reconfigure_that_fails_is_reported_as_such_and_repeated(plane: ControlPlane) -> None:
+    running = await started(plane)
+    await running.make_controller(extraConf="MaxJobCount=7")
+    await running.turn()
+    await running.end_trial()
+    running.slurm.failure = TimeoutError()
+    await running.turn()
+    running.refresh_mount()
+    await running.turn(4)
+    degraded = running.condition("Degraded")
+    assert degraded["reason"] == "ReconfigureFailed"
+    assert "slurmrestd does not answer" in degraded["message"]
+    assert running.condition("ConfigAccepted")["status"] == "True", "the configuration itself is not rejected"
+    running.slurm.failure = None
+    await running.turn(40)
+    assert running.condition("Degraded")["reason"] == "Healthy"
+
+
 async def test_one_worker_that_lags_behind_does_not_restart_all_others(plane: ControlPlane) -> None:
     running = await started(plane)
     running.slurm.nodes_now = (Node(name="w", state=("IDLE",), slurmd_start_time=Number(set=True, number=0)),)

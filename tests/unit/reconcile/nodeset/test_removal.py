@@ -19,8 +19,8 @@ from tests.support.world import CLUSTER, World
 # The control plane deletes pods of its own, which never run a job: trials, and slurmctld's on a lost machine.
 MAY_DELETE_PODS = {
     "reconcile/nodeset/removal.py",
-    "reconcile/controller/acceptance.py",
-    "reconcile/controller/node_loss.py",
+    "reconcile/controller/objects.py",
+    "reconcile/controller/trials.py",
 }
 
 

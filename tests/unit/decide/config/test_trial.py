@@ -32,7 +32,7 @@ def test_the_exit_code_tells_whether_slurmctld_took_the_configuration() -> None:
     assert passed is not None
     assert passed.outcome == "passed"
     assert refused is not None
-    assert (refused.outcome, refused.message) == ("refused", "fatal: no")
+    assert (refused.outcome, refused.message) == ("failed", "fatal: no")
 
 
 def test_a_killed_or_evicted_trial_says_nothing_about_the_configuration() -> None:
