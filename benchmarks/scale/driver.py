@@ -102,7 +102,7 @@ class Driver:
             sent[host] = time.monotonic()
             await self.kube.patch(NODE, Key("", host), {"spec": {"unschedulable": cordoned or None}})
 
-        errors = await fan_out.each(hosts, patch)
+        errors = await fan_out.for_each(hosts, patch)
         assert not errors, errors[0]
         return sent
 

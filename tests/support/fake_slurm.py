@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from kubeslurm.decide.nodeset.drain import foreign_reason
+from kubeslurm.decide.nodeset.slurm.reasons import foreign_reason
 from kubeslurm.slurm import errors, hostlist
 from kubeslurm.slurm.rest.models import Job, JobState, Node, Nodes, NodeUpdate, Number
 from tests.support.clock import clock

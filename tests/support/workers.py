@@ -1,4 +1,4 @@
-"""Makers of NodeSets, worker pods, nodes and what a decision sees of them."""
+"""Makers of NodeSets, worker pods, nodes and the facts about them."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -8,7 +8,8 @@ from kubeslurm.api.meta import Condition, ObjectMeta, OwnedMeta, OwnerReference
 from kubeslurm.api.slinky.controller import Controller, ControllerSpec
 from kubeslurm.api.slinky.fragments import LocalObjectReference, SecretKeySelector
 from kubeslurm.api.slinky.nodeset import NodeSet, NodeSetSpec, NodeSetStatus
-from kubeslurm.decide.nodeset.facts import PodInfo, Seen, Worker
+from kubeslurm.decide.nodeset.facts import Facts
+from kubeslurm.decide.nodeset.worker import PodInfo, Worker
 from kubeslurm.slurm.rest.models import Node, Number
 
 NOW = datetime(2026, 11, 15, 12, 0, tzinfo=UTC)
@@ -125,10 +126,11 @@ def worker(ordinal: int, *state: str, reason: str = "", absent: bool = False, **
     return Worker(pod=pod(ordinal, **fields), node=node, host=on)
 
 
-def seen(*workers: Worker, known: bool = True, **fields: Any) -> Seen:
-    """What a pass sees; with `known=False` Slurm does not answer."""
+def facts(*workers: Worker, known: bool = True, **fields: Any) -> Facts:
+    """What a pass knows; with `known=False` Slurm does not answer."""
     shown = workers if known else tuple(Worker(pod=each.pod, host=each.host) for each in workers)
-    return Seen(workers=shown, revision=fields.pop("revision", REVISION), now=NOW, known=known, **fields)
+    given: dict[str, Any] = {"revision": REVISION, "now": NOW, "slurm_error": "" if known else "no answer"} | fields
+    return Facts(workers=shown, **given)
 
 
 def drained_by_us(cause: str) -> dict[str, str]:

@@ -11,17 +11,12 @@ from kubeslurm.slurm.errors import SlurmError
 
 log = structlog.get_logger(__name__)
 T = TypeVar("T")
-Failure = ApiError | SlurmError
+Error = ApiError | SlurmError
 
 
-async def for_each(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> tuple[Failure, ...]:
+async def for_each(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> tuple[Error, ...]:
     """Acts on all items with bounded concurrency; returns what failed."""
-    failures: tuple[Failure, ...] = await fan_out.for_each(items, act, collect=(ApiError, SlurmError), fatal=Fenced)
-    for failure in failures:
-        log.info("one of many failed", reason=str(failure))
-    return failures
-
-
-async def each(items: Iterable[T], act: Callable[[T], Awaitable[None]]) -> tuple[str, ...]:
-    """The same, with the failures in words."""
-    return tuple(str(failure) for failure in await for_each(items, act))
+    errors: tuple[Error, ...] = await fan_out.for_each(items, act, collect=(ApiError, SlurmError), fatal=Fenced)
+    for error in errors:
+        log.info("one of many failed", reason=str(error))
+    return errors

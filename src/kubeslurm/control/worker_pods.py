@@ -3,7 +3,7 @@
 from kubeslurm.api import names, views
 from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, POD
 from kubeslurm.control.registration import Index
-from kubeslurm.decide.nodeset.facts import Worker
+from kubeslurm.decide.nodeset.worker import Worker
 
 
 def nodeset_of(obj: views.Pod | views.ControllerRevision) -> tuple[str, ...]:

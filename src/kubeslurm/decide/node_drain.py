@@ -12,7 +12,8 @@ import msgspec
 
 from kubeslurm.api import names, views
 from kubeslurm.api.meta import Tree
-from kubeslurm.decide.nodeset.drain import CORDON, clean, foreign_reason
+from kubeslurm.decide.nodeset.slurm.drain import CORDON, clean
+from kubeslurm.decide.nodeset.slurm.reasons import foreign_reason
 from kubeslurm.slurm.rest.models import Node
 
 Mode = Literal["Condition", "Taint", "Cordon"]

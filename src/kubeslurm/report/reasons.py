@@ -50,5 +50,6 @@ class Reason(StrEnum):
     REJECTED = "Rejected"
     REQUEST_FAILED = "RequestFailed"
     SLURM_NOT_REACHABLE = "SlurmNotReachable"
+    SLURM_REJECTED = "SlurmRejected"
     TOKEN_EXPIRED = "TokenExpired"  # noqa: S105
     UNSCHEDULABLE = "Unschedulable"

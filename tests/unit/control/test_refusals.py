@@ -78,7 +78,7 @@ async def test_what_is_known_of_a_nodeset_ends_with_it(world: World) -> None:
     Choosy(world)
     world.nodeset(replicas=2, slurmd={})
     await world.turn()
-    refusals = world.reconciler.pods._refusals
+    refusals = world.reconciler.act._create._refusals
     assert refusals._known
     assert refusals._cooldown
     world.delete_nodeset()

@@ -8,7 +8,8 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Condition, Tree
 from kubeslurm.api.views import Node, Taint
 from kubeslurm.decide.node_drain import Mode, change, told
-from kubeslurm.decide.nodeset.drain import foreign_reason, host_reason
+from kubeslurm.decide.nodeset.slurm.drain import HostRules, host_reason
+from kubeslurm.decide.nodeset.slurm.reasons import foreign_reason
 from tests.support.workers import NOW, host, slurm_node
 
 MARK = names.SLURM_DRAIN
@@ -131,13 +132,13 @@ def test_the_condition_carries_the_reason_and_goes_with_it() -> None:
     ],
 )
 def test_what_came_from_slurm_is_not_sent_back_to_it(node: Node) -> None:
-    assert host_reason(node, "slurm/gpu-1", (), {"SlurmDrain"}, mirrored=True) == ""
+    assert host_reason(node, "slurm/gpu-1", HostRules(conditions={"SlurmDrain"}, mirrors_drains=True)) == ""
 
 
 def test_a_users_cordon_still_drains_while_slurm_drains_too() -> None:
-    assert host_reason(marked("Seen", unschedulable=True), "slurm/gpu-1", (), (), mirrored=True) != ""
+    assert host_reason(marked("Seen", unschedulable=True), "slurm/gpu-1", HostRules(mirrors_drains=True)) != ""
 
 
 def test_a_mark_that_nobody_keeps_true_any_more_hides_no_cordon() -> None:
     """The feature was switched off; whoever cordons the node now must be heard."""
-    assert host_reason(marked("Cordon", unschedulable=True), "slurm/gpu-1", (), (), mirrored=False) != ""
+    assert host_reason(marked("Cordon", unschedulable=True), "slurm/gpu-1", HostRules()) != ""

@@ -7,88 +7,115 @@ import pytest
 from kubeslurm.api.meta import Condition
 from kubeslurm.api.slinky.nodeset import NodeSet, NodeSetStatus
 from kubeslurm.api.slinky.strategy import UpdateStrategy
-from kubeslurm.decide.nodeset.facts import Seen
-from kubeslurm.decide.nodeset.plan import Policy, decide
+from kubeslurm.decide.nodeset.facts import Facts
+from kubeslurm.decide.nodeset.plan import decide
+from kubeslurm.decide.nodeset.removal import Doubt, Objection
 from kubeslurm.report.conditions import Finding
-from kubeslurm.report.nodeset import Troubles, findings, status
-from tests.support.workers import NOW, drained_by_us, host, nodeset, seen, slurmd, worker
+from kubeslurm.report.failures import Failure
+from kubeslurm.report.nodeset import Outcome, blocked, findings, status
+from kubeslurm.report.reasons import Reason
+from tests.support.workers import NOW, drained_by_us, facts, host, nodeset, slurmd, worker
 
 
-def told(given: NodeSet, view: Seen, **troubles: Any) -> dict[str, Finding]:
-    plan = decide(given, view, Policy())
-    return {each.type: each for each in findings(given, view, plan, Troubles(**troubles))}
+def report(given: NodeSet, known: Facts, **outcome: Any) -> dict[str, Finding]:
+    plan = decide(given, known)
+    return {each.type: each for each in findings(given, known, plan, Outcome(**outcome))}
 
 
 def test_all_is_well() -> None:
-    found = told(nodeset(replicas=2), seen(worker(0), worker(1)))
+    found = report(nodeset(replicas=2), facts(worker(0), worker(1)))
     assert (found["Ready"].status, found["Ready"].message) == (True, "2 of 2 workers are ready")
     assert not found["Progressing"].status
     assert not found["Degraded"].status
 
 
 def test_an_unreachable_slurm_is_named_with_what_is_kept_and_what_to_check() -> None:
-    found = told(nodeset(replicas=0), seen(worker(0), known=False), slurm="connection refused")
+    found = report(nodeset(replicas=0), facts(worker(0), slurm_error="connection refused"))
     text = found["Degraded"].message
     assert "Slurm cannot be asked (connection refused)" in text
     assert "1 workers that must go are kept" in text
     assert "check the RestApi" in text
 
 
-WAITING: dict[str, tuple[dict[str, Any], Seen, str]] = {
-    "scale-in": ({"replicas": 0}, seen(worker(0, "MIXED")), "draining 1 worker for scale-in"),
-    "update": ({"replicas": 1}, seen(worker(0, "MIXED", revision="old")), "draining 1 worker for the update"),
+WAITING: dict[str, tuple[dict[str, Any], Facts, str]] = {
+    "scale-in": ({"replicas": 0}, facts(worker(0, "MIXED")), "draining 1 worker for scale-in"),
+    "update": ({"replicas": 1}, facts(worker(0, "MIXED", revision="old")), "draining 1 worker for the update"),
     "deletion": (
         {"replicas": 2, "meta": {"deletionTimestamp": NOW}},
-        seen(worker(0, "MIXED"), worker(1, "MIXED")),
+        facts(worker(0, "MIXED"), worker(1, "MIXED")),
         "draining 2 workers for deletion",
     ),
-    "creation": ({"replicas": 2}, seen(worker(0)), "1 workers to create, 0 terminating"),
-    "paused": ({"replicas": 1, "paused": True}, seen(worker(0, revision="old")), "set spec.paused to false"),
+    "creation": ({"replicas": 2}, facts(worker(0)), "1 workers to create, 0 terminating"),
+    "paused": ({"replicas": 1, "paused": True}, facts(worker(0, revision="old")), "set spec.paused to false"),
     "not scheduled": (
         {"replicas": 1},
-        seen(worker(0, node="", phase="Pending", ready=False, absent=True)),
+        facts(worker(0, node="", phase="Pending", ready=False, absent=True)),
         "no Kubernetes node",
     ),
-    "not ready": ({"replicas": 1}, seen(worker(0, ready=False, status=slurmd(started=False))), "gpu-0 not ready yet"),
-    "not registered": ({"replicas": 1}, seen(worker(0, absent=True)), "not registered in Slurm yet"),
+    "not ready": ({"replicas": 1}, facts(worker(0, ready=False, status=slurmd(started=False))), "gpu-0 not ready yet"),
+    "not registered": ({"replicas": 1}, facts(worker(0, absent=True)), "not registered in Slurm yet"),
 }
 
 
-@pytest.mark.parametrize(("spec", "view", "text"), WAITING.values(), ids=WAITING)
-def test_what_is_awaited_is_said(spec: dict[str, Any], view: Seen, text: str) -> None:
-    assert text in told(nodeset(**spec), view)["Progressing"].message
+@pytest.mark.parametrize(("spec", "known", "text"), WAITING.values(), ids=WAITING)
+def test_what_is_awaited_is_said(spec: dict[str, Any], known: Facts, text: str) -> None:
+    assert text in report(nodeset(**spec), known)["Progressing"].message
 
 
-def test_the_first_refusal_of_the_gate_is_quoted() -> None:
-    found = told(nodeset(replicas=0), seen(worker(0, "MIXED")), refused={"gpu-0": "node gpu-0 still runs jobs"})
+def test_the_first_objection_of_the_gate_is_quoted() -> None:
+    why = Objection(Doubt.RUNS_JOBS, "node gpu-0 still runs jobs")
+    found = report(nodeset(replicas=0), facts(worker(0, "MIXED")), objections={"gpu-0": why})
     assert found["Progressing"].message.endswith(": node gpu-0 still runs jobs")
 
 
 def test_a_refused_registration_names_slurms_reason_and_the_remedy() -> None:
-    found = told(nodeset(replicas=1), seen(worker(0, "IDLE", "DRAIN", "INVALID_REG", reason="Low RealMemory")))
+    found = report(nodeset(replicas=1), facts(worker(0, "IDLE", "DRAIN", "INVALID_REG", reason="Low RealMemory")))
     assert "(Low RealMemory): make extraConf and the limits agree" in found["Degraded"].message
 
 
-def test_a_strategy_that_is_not_supported_is_reported() -> None:
+def test_a_strategy_that_is_not_supported_is_said() -> None:
     given = nodeset(replicas=1, updateStrategy=UpdateStrategy(type="ScheduledUpdate"))
-    assert "not supported yet" in told(given, seen(worker(0)))["Degraded"].message
+    assert "not supported yet" in report(given, facts(worker(0)))["Degraded"].message
 
 
 def test_a_failed_write_is_said() -> None:
-    found = told(nodeset(replicas=1), seen(), errors=("exceeded quota", "exceeded quota"))
+    failure = Failure(Reason.REJECTED, "exceeded quota")
+    found = report(nodeset(replicas=1), facts(), failures=(failure, failure))
     assert found["Degraded"].message == "exceeded quota (and 1 more)"
+
+
+def test_the_reason_of_a_failure_is_kept() -> None:
+    failure = Failure(Reason.REQUEST_FAILED, "deadline passed")
+    found = report(nodeset(replicas=1), facts(), failures=(failure,))["Degraded"]
+    assert (found.reason, found.message) == ("RequestFailed", "deadline passed")
+
+
+def test_a_name_that_another_pod_has_is_said() -> None:
+    found = report(nodeset(replicas=1), facts(), names_taken=("gpu-0",))["Degraded"]
+    assert found.reason == "NodeNameConflict"
+    assert found.message == "the Slurm name gpu-0 belongs to another pod: waiting until that pod is gone"
+
+
+def test_a_nodeset_without_a_controller_keeps_its_counts() -> None:
+    """A field that is left out of a server-side apply is deleted."""
+    last = NodeSetStatus(replicas=3, readyReplicas=2, slurmIdle=2, ordinalToNode={"0": "host-0"}, selector="a=b")
+    tree = blocked(nodeset(status=last), facts(), Reason.CONTROLLER_NOT_FOUND, "no Controller")
+    kept = {"replicas": 3, "readyReplicas": 2, "slurmIdle": 2, "ordinalToNode": {"0": "host-0"}, "selector": "a=b"}
+    assert {key: tree[key] for key in kept} == kept
+    assert tree["observedGeneration"] == 3
+    assert {each["reason"] for each in tree["conditions"] if each["type"] == "Degraded"} == {"ControllerNotFound"}
 
 
 def test_counts_follow_pods_and_slurm() -> None:
     given = nodeset(replicas=5, minReadySeconds=30)
-    view = seen(
+    known = facts(
         worker(0),
         worker(1, "MIXED"),
         worker(2, "DOWN", "DRAIN", ready=False),
         worker(3, revision="old", ready_for=5),
         worker(4, deleting=True),
     )
-    tree = status(given, view, decide(given, view, Policy()), Troubles())
+    tree = status(given, known, decide(given, known), Outcome())
     expected = {
         "replicas": 5,
         "updatedReplicas": 3,
@@ -108,27 +135,26 @@ def test_counts_follow_pods_and_slurm() -> None:
 
 def test_slurms_counts_stay_while_it_cannot_be_asked() -> None:
     given = nodeset(replicas=1, status=NodeSetStatus(slurmIdle=7, slurmAllocated=2))
-    tree = status(
-        given, seen(worker(0), known=False), decide(given, seen(worker(0), known=False), Policy()), Troubles()
-    )
+    known = facts(worker(0), known=False)
+    tree = status(given, known, decide(given, known), Outcome())
     assert (tree["slurmIdle"], tree["slurmAllocated"]) == (7, 2)
 
 
 def test_the_time_of_a_condition_moves_only_with_its_status() -> None:
     old = Condition(type="Ready", status="True", reason="Ready", lastTransitionTime=NOW.replace(year=2020))
     given = nodeset(replicas=1, status=NodeSetStatus(conditions=(old,)))
-    view = seen(worker(0))
-    tree = status(given, view, decide(given, view, Policy()), Troubles())
+    known = facts(worker(0))
+    tree = status(given, known, decide(given, known), Outcome())
     assert tree["conditions"][0]["lastTransitionTime"].startswith("2020")
 
 
 def test_pins_remember_where_ordinals_ran() -> None:
     given = nodeset(replicas=2, pinToNode=True, status=NodeSetStatus(ordinalToNode={"1": "gone", "5": "host-9"}))
-    view = seen(worker(0, annotations=drained_by_us("node")), hosts=(host("host-0"), host("host-9")))
-    tree = status(given, view, decide(given, view, Policy()), Troubles())
+    known = facts(worker(0, annotations=drained_by_us("node")), hosts=(host("host-0"), host("host-9")))
+    tree = status(given, known, decide(given, known), Outcome())
     assert tree["ordinalToNode"] == {"0": "host-0", "5": "host-9"}
 
 
 def test_two_nodesets_that_claim_one_name_are_told_so() -> None:
-    found = told(nodeset(replicas=1), seen(worker(0), shared=("gpu-0",)))
+    found = report(nodeset(replicas=1), facts(worker(0), shared_names=("gpu-0",)))
     assert "Slurm node gpu-0 is claimed by pods of several NodeSets" in found["Degraded"].message

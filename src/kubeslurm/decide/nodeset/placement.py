@@ -6,9 +6,8 @@ from typing import Any
 from kubeslurm.api import slots, tolerations, views
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.nodeset import NodeSet
-from kubeslurm.decide.nodeset.drain import tolerates
-from kubeslurm.decide.nodeset.facts import Worker
-from kubeslurm.decide.nodeset.order import by_dispensability
+from kubeslurm.decide.nodeset.slurm.drain import tolerates
+from kubeslurm.decide.nodeset.worker import Worker, by_dispensability
 
 _REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
@@ -57,8 +56,8 @@ def misplaced(workers: Iterable[Worker], hosts: Iterable[views.Node], fit: Fit) 
             gone.append(each)
         else:
             by_host.setdefault(host.name, []).append(each)
-    for rivals in by_host.values():
-        gone += by_dispensability(rivals)[:-1]  # the last one is the most worth keeping
+    for same_node in by_host.values():
+        gone += by_dispensability(same_node)[:-1]  # the last one is the most worth keeping
     return gone
 
 
@@ -66,6 +65,14 @@ def vacant(workers: Iterable[Worker], hosts: Iterable[views.Node], fit: Fit) -> 
     """Nodes that should have a worker and have none; one that is on its way out still holds the place."""
     served = {each.pod.target_node for each in workers if each.mode == "DaemonSet"}
     return [host for host in hosts if host.name not in served and not host.deleting and fit.may_start(host)]
+
+
+def pins(nodeset: NodeSet, hosts: Iterable[views.Node], fit: Fit) -> dict[int, str]:
+    """Ordinal -> the Kubernetes node where it ran before, as long as that node still fits."""
+    if not nodeset.spec.pinToNode:
+        return {}
+    fitting = {host.name for host in hosts if fit.may_start(host)}
+    return {int(ordinal): node for ordinal, node in (nodeset.status.ordinalToNode or {}).items() if node in fitting}
 
 
 def _matches(term: Tree, host: views.Node) -> bool:

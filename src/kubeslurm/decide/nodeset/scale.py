@@ -2,10 +2,9 @@
 
 from collections.abc import Collection, Iterable
 
-from kubeslurm.decide.nodeset.facts import Worker
-from kubeslurm.decide.nodeset.order import by_dispensability
+from kubeslurm.decide.nodeset.cordon import Cause
+from kubeslurm.decide.nodeset.worker import Worker, by_dispensability
 
-SCALE_IN = "scale-in"
 BURST = 250
 
 
@@ -41,5 +40,5 @@ def surplus(want: int, workers: Iterable[Worker]) -> list[Worker]:
     present = [worker for worker in workers if worker.mode == "StatefulSet" and not worker.terminating]
     if len(present) <= want:
         return []
-    ranked = sorted(by_dispensability(present), key=lambda worker: worker.cause != SCALE_IN)
+    ranked = sorted(by_dispensability(present), key=lambda worker: worker.cause != Cause.SCALE_IN)
     return ranked[: len(present) - want]

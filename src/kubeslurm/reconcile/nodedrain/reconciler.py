@@ -10,7 +10,7 @@ from kubeslurm.control import worker_pods
 from kubeslurm.control.registration import Context
 from kubeslurm.decide import node_drain
 from kubeslurm.decide.node_drain import Mode
-from kubeslurm.decide.nodeset.facts import Worker
+from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.engine.controller import Requeue, Retry
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Conflict, Invalid, NotFound

@@ -18,11 +18,11 @@ from kubeslurm.api.kinds import (
 from kubeslurm.api.resource import Resource
 from kubeslurm.control import references, rights, worker_pods
 from kubeslurm.control.registration import Context, Registration, Watch, own_key
-from kubeslurm.decide.nodeset import health
+from kubeslurm.decide.nodeset.slurm.records import without_comment
 from kubeslurm.engine import controller as engine
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.nodeset.observe import pod_owner
 from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
+from kubeslurm.reconcile.nodeset.records import pod_owner
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.rest.models import Node
 
@@ -75,7 +75,7 @@ def _watch_slurm(context: Context, controller: engine.Controller, cluster: Slurm
             found.update(_of_pod(context, pod))
         if not node.comment:
             nodesets = references.nodesets(context.caches, cluster.key)
-            found.update(Key(*each.key) for each in nodesets if health.unnamed(each, (node,)))
+            found.update(Key(*each.key) for each in nodesets if without_comment(each, (node,)))
         return found
 
     def enqueue_all() -> None:

@@ -7,8 +7,8 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import OwnerReference
 from kubeslurm.api.slinky.fragments import SecretKeySelector
 from kubeslurm.api.slinky.nodeset import Ssh
-from kubeslurm.decide.nodeset.facts import Worker
-from kubeslurm.decide.nodeset.stale import is_stale
+from kubeslurm.decide.nodeset.rollout import is_stale
+from kubeslurm.decide.nodeset.worker import Worker
 from tests.support.workers import nodeset, worker
 
 KEY, RESTART, SSHD, SSSD = names.SLURM_KEY_HASH, names.RESTART_HASH, names.SSHD_CONF_HASH, names.SSSD_CONF_HASH

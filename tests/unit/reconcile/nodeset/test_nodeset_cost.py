@@ -119,7 +119,7 @@ async def test_passes_do_not_read_pending_jobs(world: World) -> None:
 async def test_passes_share_what_they_worked_out_about_unchanged_workers(world: World) -> None:
     nodeset = world.caches.store(NODESET).get(SET)
     assert nodeset is not None
-    first, second = (world.reconciler.observer.view(nodeset).seen.workers for _ in range(2))
+    first, second = (world.reconciler.observer.read(nodeset).facts.workers for _ in range(2))
     assert all(one is other for one, other in zip(first, second, strict=True))
 
 

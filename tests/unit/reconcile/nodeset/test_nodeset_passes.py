@@ -18,7 +18,7 @@ async def test_a_pass_that_is_put_off_does_not_reset_the_back_off(world: World) 
     assert not found.resets_backoff
 
 
-async def test_slurm_hears_of_a_cordon_while_pods_are_still_being_marked(
+async def test_slurm_hears_of_a_cordon_while_pods_are_still_being_patched(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = asyncio.Event()
@@ -58,26 +58,26 @@ async def test_records_that_are_gone_in_spite_of_a_refusal_are_forgotten(
         raise Refused(2016, "Requested nodes are busy")
 
     monkeypatch.setattr(world.slurm, "delete_nodes", delete_all_but_one)
-    await SlurmNodes(world.kube).delete(cluster, ghosts)  # type: ignore[arg-type]
+    await SlurmNodes(world.kube).delete_records(cluster, ghosts)  # type: ignore[arg-type]
     assert [name for name in ghosts if name in cluster.snapshot.store] == ghosts[:1]
 
 
-async def test_a_view_is_old_once_slurm_is_away(world: World) -> None:
+async def test_facts_are_read_again_once_slurm_is_away(world: World) -> None:
     nodeset = world.caches.store(NODESET).get(SET)
     assert nodeset is not None
-    view = world.reconciler.observer.view(nodeset)
-    assert world.reconciler.observer.is_current(view)
+    observed = world.reconciler.observer.read(nodeset)
+    assert world.reconciler.observer.current(nodeset, observed) is observed.facts
     cluster = world.clusters.of(CLUSTER)
     assert cluster is not None
     later = cluster.snapshot._clock() + 1000
     cluster.snapshot._clock = lambda: later
-    assert not world.reconciler.observer.is_current(view)
+    assert world.reconciler.observer.current(nodeset, observed) is not observed.facts
 
 
 @pytest.mark.parametrize("kind", [SECRET, CONTROLLER_REVISION])
-async def test_a_view_is_old_once_a_secret_or_the_history_changed(world: World, kind: Kind[Any]) -> None:
+async def test_facts_are_read_again_once_a_secret_or_the_history_changed(world: World, kind: Kind[Any]) -> None:
     nodeset = world.caches.store(NODESET).get(SET)
     assert nodeset is not None
-    view = world.reconciler.observer.view(nodeset)
+    observed = world.reconciler.observer.read(nodeset)
     world.kube.put(kind, {"metadata": {"name": "another", "namespace": "slurm"}})
-    assert not world.reconciler.observer.is_current(view)
+    assert world.reconciler.observer.current(nodeset, observed) is not observed.facts

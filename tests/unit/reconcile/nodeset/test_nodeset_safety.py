@@ -9,10 +9,12 @@ import pytest
 from kubeslurm.api import names
 from kubeslurm.api.kinds import NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
+from kubeslurm.api.slinky.nodeset import Drain
 from kubeslurm.build.worker import pod as worker
-from kubeslurm.decide.nodeset import health
+from kubeslurm.decide.nodeset.slurm.registration import ABSENCES
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Forbidden
+from kubeslurm.reconcile.nodeset.slurm_jobs import SlurmJobs
 from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
 from kubeslurm.slurm.rest.models import Job, Node, Number
 from tests.support.world import CLUSTER, SET, World
@@ -24,10 +26,15 @@ def pod(world: World, key: Key = GPU_0) -> Tree:
     return world.kube.trees[POD.plural, key]
 
 
-def rival(world: World, hostname: str, **metadata: Any) -> Tree:
+def slurm_jobs(world: World) -> SlurmJobs:
+    kube: Any = world.kube
+    return SlurmJobs(kube, SlurmNodes(kube), lambda _worker: None)
+
+
+def competing_pod(world: World, hostname: str, **metadata: Any) -> Tree:
     """A pod of another NodeSet that claims the same Slurm name."""
     tree = copy.deepcopy(pod(world))
-    tree["metadata"] |= {"name": f"other-{hostname}", "uid": "uid-rival"} | metadata
+    tree["metadata"] |= {"name": f"other-{hostname}", "uid": "uid-competing"} | metadata
     tree["metadata"]["ownerReferences"] = [
         {"apiVersion": names.API_VERSION, "kind": "NodeSet", "name": "other", "uid": "uid-other", "controller": True}
     ]
@@ -38,14 +45,14 @@ def rival(world: World, hostname: str, **metadata: Any) -> Tree:
 
 async def test_an_older_pod_of_another_nodeset_keeps_its_node(world: World) -> None:
     """A drains worker gpu-1 while B waits for the same name: B must not resume it."""
-    world.kube.put(POD, rival(world, "gpu-1", creationTimestamp="2020-01-01T00:00:00Z"))
+    world.kube.put(POD, competing_pod(world, "gpu-1", creationTimestamp="2020-01-01T00:00:00Z"))
     world.slurm.drain("gpu-1", "slurm-operator: Pod (slurm/other-gpu-1) is pending termination for scale-in")
     await world.turn(3)
     assert world.slurm.records["gpu-1"].drain
 
 
 async def test_no_second_pod_is_made_for_a_name_that_is_taken(world: World) -> None:
-    world.kube.put(POD, rival(world, "gpu-2"))
+    world.kube.put(POD, competing_pod(world, "gpu-2"))
     world.nodeset(replicas=3)
     await world.reconciler.reconcile(SET)
     assert "gpu-2" not in world.pod_names()
@@ -56,7 +63,7 @@ async def test_a_record_that_another_pod_serves_is_neither_fenced_nor_deleted(wo
     """Our pod is gone, another NodeSet's slurmd registered into the record and runs a job there."""
     job = world.slurm.submit("gpu-1")
     world.kill_pod("gpu-1")
-    world.kube.put(POD, rival(world, "gpu-1"))
+    world.kube.put(POD, competing_pod(world, "gpu-1"))
     world.nodeset(replicas=1)
     await world.turn(3)
     assert job in world.slurm.jobs
@@ -110,11 +117,11 @@ async def test_an_unnamed_record_stays_while_its_pod_may_be_unheard_of() -> None
 async def test_a_job_that_moved_away_is_not_ended_for_the_node_it_left(world: World) -> None:
     cluster = world.clusters.of(CLUSTER)
     assert cluster is not None
-    nodes = SlurmNodes(world.kube)  # type: ignore[arg-type]
+    jobs = slurm_jobs(world)
     job = world.slurm.submit("gpu-0")
     await cluster.jobs.update()
     world.slurm.jobs[job] = msgspec.structs.replace(world.slurm.jobs[job], nodes="gpu-1")
-    assert await nodes.end_jobs(cluster, ["gpu-0"], requeue=False) == ()
+    assert await jobs.end_all(cluster, ["gpu-0"], Drain(policy="Cancel")) == ()
     assert job in world.slurm.jobs
 
 
@@ -123,8 +130,8 @@ async def test_a_job_that_cannot_be_requeued_is_named(world: World) -> None:
     assert cluster is not None
     job = world.slurm.submit("gpu-0")
     world.slurm.jobs[job] = msgspec.structs.replace(world.slurm.jobs[job], requeue=False)
-    (text,) = await SlurmNodes(world.kube).end_jobs(cluster, ["gpu-0"], requeue=True)  # type: ignore[arg-type]
-    assert text == "job 1 on node gpu-0 cannot be requeued: cancel it, or set drain.policy to Cancel"
+    (error,) = await slurm_jobs(world).end_all(cluster, ["gpu-0"], Drain(policy="Requeue"))
+    assert str(error) == "job 1 on node gpu-0 cannot be requeued: cancel it, or set drain.policy to Cancel"
     assert job in world.slurm.jobs
 
 
@@ -197,7 +204,7 @@ async def test_a_failed_pod_whose_slot_cools_down_does_not_leave_its_jobs_hangin
     tree = copy.deepcopy(pod(world))
     tree["status"]["phase"] = "Failed"
     world.kube.put(POD, tree)
-    world.reconciler.pods._failed_slots.back_off((world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0"))
+    world.reconciler.failed_slots.failed(world.kube.trees[NODESET.plural, SET]["metadata"]["uid"], "gpu-0")
     await world.turn()
     assert world.slurm.requeued == [job]
 
@@ -226,12 +233,12 @@ async def test_absence_needs_time_by_our_own_clock(world: World) -> None:
     await world.turn(3)
     del world.slurm.records["gpu-0"]
     await world.turn(5)
-    assert absences(world) < health.ABSENCES
+    assert absences(world) < ABSENCES
     await pass_time(world)
-    assert absences(world) >= health.ABSENCES
+    assert absences(world) >= ABSENCES
 
 
-async def test_a_slurmctld_without_memory_costs_no_worker(world: World) -> None:
+async def test_a_slurmctld_that_lost_its_state_costs_no_worker(world: World) -> None:
     """It comes up on an empty volume for a while; the jobs still run under slurmd."""
     await world.turn(3)
     world.slurm.records.clear()
@@ -239,14 +246,14 @@ async def test_a_slurmctld_without_memory_costs_no_worker(world: World) -> None:
     await pass_time(world)
     world.nodeset(replicas=0)
     await world.turn(6)
-    assert absences(world) >= health.ABSENCES
+    assert absences(world) >= ABSENCES
     assert world.pod_names() == ["gpu-0", "gpu-1"]
 
 
 def absences(world: World) -> int:
     nodeset = world.caches.store(NODESET).get(SET)
     assert nodeset is not None
-    return world.reconciler.observer.view(nodeset).absences.get("gpu-0", 0)
+    return world.reconciler.observer.read(nodeset).facts.absences.get("gpu-0", 0)
 
 
 async def pass_time(world: World) -> None:

@@ -1,4 +1,4 @@
-"""What Slurm must be told about its nodes: states, the pod behind each, topology and features."""
+"""What must be written to Slurm nodes: states, the pod behind each, topology and features."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
@@ -6,22 +6,31 @@ from functools import lru_cache
 import msgspec
 
 from kubeslurm.api import names
-from kubeslurm.decide.nodeset import drain, health
-from kubeslurm.decide.nodeset.drain import Hold
-from kubeslurm.decide.nodeset.facts import Worker
+from kubeslurm.decide.nodeset.cordon import Cause
+from kubeslurm.decide.nodeset.slurm import restarts
+from kubeslurm.decide.nodeset.slurm.drain import DrainReason, state_update
+from kubeslurm.decide.nodeset.slurm.reasons import is_own
+from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.slurm.rest.models import Node, NodeUpdate
 
+LIFTING = (("RESUME",), ("UNDRAIN",))
 
-def changes(workers: Iterable[Worker], holds: Mapping[str, Hold], suspects: Collection[str]) -> dict[str, NodeUpdate]:
-    """One update per Slurm node that is not as it should be; suspects keep their comment until they are cleared."""
+
+def updates(
+    workers: Iterable[Worker], reasons: Mapping[str, DrainReason], restarted: Collection[str]
+) -> dict[str, NodeUpdate]:
+    """One update per Slurm node that is not as it should be.
+
+    Where slurmd was restarted, the comment stays until it is clear that no job was lost.
+    """
     found: dict[str, NodeUpdate] = {}
     for worker in workers:
         if worker.node is None or worker.terminating or worker.finished:
             continue
-        if not worker.container and worker.name not in holds:
-            continue  # the record is a predecessor's; without a slurmd of its own this worker has no say about it
-        parts = [drain.change(worker, holds.get(worker.name)), _placement(worker)]
-        if worker.name not in suspects:
+        if not worker.container and worker.name not in reasons:
+            continue  # the record is that of an earlier pod; this worker has no slurmd of its own yet
+        parts = [state_update(worker, reasons.get(worker.name)), _placement(worker)]
+        if worker.name not in restarted:
             parts.append(_comment(worker))
         update = merged(parts)
         if update is not None:
@@ -29,45 +38,62 @@ def changes(workers: Iterable[Worker], holds: Mapping[str, Hold], suspects: Coll
     return found
 
 
-def of_cordoned(
-    made: Mapping[str, NodeUpdate], workers: Iterable[Worker], holds: Mapping[str, Hold]
+def for_kubernetes_nodes(
+    planned: Mapping[str, NodeUpdate], workers: Iterable[Worker], reasons: Mapping[str, DrainReason]
 ) -> dict[str, NodeUpdate]:
-    """Those changes that drain a worker for no cause but its Kubernetes node's."""
+    """Those updates that drain a worker for no cause but its Kubernetes node's."""
     return {
         worker.slurm_name: update
         for worker in workers
-        if (held := holds.get(worker.name)) is not None
-        and held.cause == drain.NODE
-        and (update := made.get(worker.slurm_name)) is not None
+        if (reason := reasons.get(worker.name)) is not None
+        and reason.cause is Cause.NODE
+        and (update := planned.get(worker.slurm_name)) is not None
         and update.state
     }
 
 
 def renewed(
-    made: Mapping[str, NodeUpdate],
+    planned: Mapping[str, NodeUpdate],
     workers: Iterable[Worker],
     read: Callable[[str], Node | None],
-    holds: Mapping[str, Hold],
-    suspects: Collection[str],
+    reasons: Mapping[str, DrainReason],
+    restarted: Collection[str],
 ) -> dict[str, NodeUpdate]:
-    """Changes as they are due now: those to nodes that were read again since they were made are decided anew.
+    """Updates as they are due now: those to nodes that were read again since they were planned are decided anew.
 
-    Whom the new reading makes a suspect is left to the next pass, which judges suspects.
+    A worker that the new reading shows as restarted is left to the next pass.
     """
     anew = [
         Worker(pod=worker.pod, node=node, host=worker.host)
         for worker in workers
         if worker.node is not None
-        and worker.slurm_name in made
+        and worker.slurm_name in planned
         and (node := read(worker.slurm_name)) is not worker.node
     ]
     old = {worker.slurm_name for worker in anew}
-    doubtful = {*suspects, *(worker.name for worker in health.suspects(anew))}
-    return {name: update for name, update in made.items() if name not in old} | changes(anew, holds, doubtful)
+    unclear = {*restarted, *(worker.name for worker in restarts.restarted(anew))}
+    return {name: update for name, update in planned.items() if name not in old} | updates(anew, reasons, unclear)
+
+
+def with_comments(planned: Mapping[str, NodeUpdate], workers: Iterable[Worker]) -> dict[str, NodeUpdate]:
+    """The updates, with comments that name the slurmd that runs now for these workers."""
+    comments = {worker.slurm_name: NodeUpdate(comment=worker.info) for worker in workers}
+    return dict(planned) | {name: merged([planned.get(name), each]) or each for name, each in comments.items()}
+
+
+def lifted(planned: Mapping[str, NodeUpdate]) -> list[str]:
+    """Nodes whose drain or down would be lifted."""
+    return [name for name, update in planned.items() if update.state in LIFTING]
+
+
+def permitted(planned: Mapping[str, NodeUpdate], nodes: Mapping[str, Node | None]) -> dict[str, NodeUpdate]:
+    """The updates, less those that would resume a node which somebody else has drained since; `nodes` as just read."""
+    ours = {name for name, node in nodes.items() if node is not None and is_own(node)}
+    return {name: update for name, update in planned.items() if update.state not in LIFTING or name in ours}
 
 
 def grouped(updates: Mapping[str, NodeUpdate]) -> list[tuple[NodeUpdate, list[str]]]:
-    """The same updates as few calls: nodes that are told the same thing are told together."""
+    """The same updates in few calls: nodes with the same update share one."""
     groups: dict[NodeUpdate, list[str]] = {}
     for name, update in updates.items():
         groups.setdefault(update, []).append(name)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.api import names
-from kubeslurm.decide.nodeset.order import by_dispensability
+from kubeslurm.decide.nodeset.worker import by_dispensability
 from tests.support.workers import worker
 
 COST, DEADLINE, CORDON = names.POD_DELETION_COST, names.POD_DEADLINE, names.POD_CORDON

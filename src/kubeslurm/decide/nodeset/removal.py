@@ -1,0 +1,119 @@
+"""Whether a worker pod may be deleted: only on proof that no job is there."""
+
+from enum import StrEnum
+
+import msgspec
+
+from kubeslurm.api import names
+from kubeslurm.decide.nodeset.slurm.registration import ABSENCES
+from kubeslurm.decide.nodeset.worker import Worker
+from kubeslurm.slurm.rest.models import Node
+
+FORCE_HINT = f"annotate the pod with {names.FORCE_DELETE}=true to remove it all the same"
+
+
+class Doubt(StrEnum):
+    """Why it is not certain that a worker has no job."""
+
+    NO_RESTAPI = "NoRestApi"
+    NAME_UNKNOWN = "NameUnknown"
+    SLURM_NOT_REACHABLE = "SlurmNotReachable"
+    JOBS_UNKNOWN = "JobsUnknown"
+    RUNS_JOBS = "RunsJobs"
+    NOT_DRAINED = "NotDrained"
+    SUSPENDED_JOB = "SuspendedJob"
+    ABSENT_BRIEFLY = "AbsentBriefly"
+    RAN_JOBS = "RanJobs"
+    STATE_LOST = "StateLost"
+    ONE_AT_A_TIME = "OneAtATime"
+
+
+class Objection(msgspec.Struct, frozen=True):
+    """Why a worker pod stays."""
+
+    doubt: Doubt
+    message: str
+
+
+class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What was just read about one worker that should go."""
+
+    worker: Worker  # its pod as the API server has it now
+    forced: bool = False  # the owner of the NodeSet wants its deletion not to wait for jobs
+    has_restapi: bool = False
+    answered: bool = False  # Slurm was asked about the node and answered
+    node: Node | None = None  # as Slurm has it now; None: Slurm does not know it, or did not answer
+    error: str = ""  # why it did not answer
+    jobs_known: bool = False
+    suspended_job: str = ""  # a suspended job that may be there: the state of a node does not show such jobs
+    absences: int = 0  # full lists in a row without the node
+    state_lost: bool = False  # slurmctld seems to have lost its state
+    others_first: bool = False  # another worker that Slurm does not know was removed a moment ago
+
+
+def needs_slurm(worker: Worker, *, forced: bool) -> bool:
+    """Whether Slurm must be asked about the worker.
+
+    Without a Kubernetes node nobody could have started slurmd. Otherwise a kubelet that is cut off from the API server
+    may have started it without our knowing.
+    """
+    if forced or worker.forced or worker.finished:
+        return False
+    return not worker.never_started or bool(worker.pod.spec.nodeName)
+
+
+def objection(facts: RemovalFacts) -> Objection | None:
+    """Why the pod must stay; None when it may go.
+
+    It may go on a fresh "drained" for its very node, without a suspended job there; or when no job can be there:
+    slurmd never started, the pod has ended, or Slurm has not known the node for several full lists.
+    """
+    worker, node = facts.worker, facts.node
+    if not needs_slurm(worker, forced=facts.forced):
+        return None
+    if worker.never_started:
+        works = node is not None and node.busy and not node.not_responding
+        return _not_drained(worker, node) if works and node is not None else None
+    if not facts.has_restapi:
+        return Objection(Doubt.NO_RESTAPI, "Slurm cannot be asked: the cluster has no RestApi that answers")
+    if not worker.slurm_name:
+        return Objection(Doubt.NAME_UNKNOWN, f"the Slurm node of pod {worker.name} is not known yet")
+    if not facts.answered:
+        text = f"Slurm cannot be asked about node {worker.slurm_name}: {facts.error}"
+        return Objection(Doubt.SLURM_NOT_REACHABLE, text)
+    if node is None:
+        return _absent(facts)
+    if not facts.jobs_known:
+        return Objection(Doubt.JOBS_UNKNOWN, "Slurm cannot be asked which jobs it has")
+    suspended = Objection(Doubt.SUSPENDED_JOB, facts.suspended_job) if facts.suspended_job else None
+    return _not_drained(worker, node) or suspended
+
+
+def rests_on_absence(facts: RemovalFacts) -> bool:
+    """Whether the pod may go only because Slurm does not know its node; such removals are done slowly."""
+    worker = facts.worker
+    return needs_slurm(worker, forced=facts.forced) and not worker.never_started and facts.node is None
+
+
+def _absent(facts: RemovalFacts) -> Objection | None:
+    name, worker = facts.worker.slurm_name, facts.worker
+    if facts.absences < ABSENCES:
+        return Objection(Doubt.ABSENT_BRIEFLY, f"Slurm does not know node {name}; waiting until several lists agree")
+    if worker.protected:
+        text = f"Slurm has forgotten node {name}, which ran jobs when it was last heard of: {FORCE_HINT}"
+        return Objection(Doubt.RAN_JOBS, text)
+    if facts.state_lost and worker.ever_registered:
+        text = f"slurmctld has lost most of its nodes, {name} among them: bring its state back, or {FORCE_HINT}"
+        return Objection(Doubt.STATE_LOST, text)
+    if facts.others_first:
+        return Objection(Doubt.ONE_AT_A_TIME, "workers that Slurm does not know are removed one after the other")
+    return None
+
+
+def _not_drained(worker: Worker, node: Node) -> Objection | None:
+    if node.drained:
+        return None
+    state = "+".join(node.state)
+    if node.busy:
+        return Objection(Doubt.RUNS_JOBS, f"node {node.name} of pod {worker.name} still runs jobs ({state})")
+    return Objection(Doubt.NOT_DRAINED, f"node {node.name} of pod {worker.name} is not drained yet ({state})")

@@ -1,0 +1,1 @@
+"""Decisions about the Slurm nodes behind workers."""

@@ -1,0 +1,85 @@
+"""When a worker pod may be deleted, and why it stays."""
+
+from typing import Any
+
+import pytest
+
+from kubeslurm.api import names
+from kubeslurm.decide.nodeset.removal import Doubt, RemovalFacts, needs_slurm, objection, rests_on_absence
+from kubeslurm.decide.nodeset.worker import Worker
+from tests.support.workers import slurm_node, slurmd, worker
+
+DRAINED = slurm_node(1, "IDLE", "DRAIN")
+STARTED = worker(1, absent=True)
+UNSTARTED = worker(1, absent=True, phase="Pending", ready=False, status=slurmd(started=False))
+PROTECTED = worker(1, absent=True, labels={names.LABEL_POD_PROTECT: "true"})
+
+
+def known(**fields: Any) -> RemovalFacts:
+    """A started worker whose node Slurm shows as drained, without any other doubt."""
+    given: dict[str, Any] = {"worker": STARTED, "has_restapi": True, "answered": True, "jobs_known": True}
+    return RemovalFacts(**(given | {"node": DRAINED} | fields))
+
+
+MAY_GO: dict[str, dict[str, Any]] = {
+    "drained": {},
+    "down and drained": {"node": slurm_node(1, "DOWN", "DRAIN")},
+    "absent from several lists": {"node": None, "absences": 3},
+    "never scheduled": {"worker": worker(1, node="", absent=True), "has_restapi": False, "answered": False},
+    "slurmd never started": {"worker": UNSTARTED, "has_restapi": False, "answered": False, "node": None},
+    "a silent record of an earlier pod": {"worker": UNSTARTED, "node": slurm_node(1, "MIXED", "NOT_RESPONDING")},
+    "ended": {"worker": worker(1, phase="Failed"), "answered": False, "node": None},
+    "forced by its NodeSet": {"forced": True, "node": slurm_node(1, "MIXED")},
+    "forced": {"worker": worker(1, annotations={names.FORCE_DELETE: "true"}), "node": slurm_node(1, "MIXED")},
+}
+
+
+@pytest.mark.parametrize("fields", MAY_GO.values(), ids=MAY_GO)
+def test_a_worker_without_a_job_may_go(fields: dict[str, Any]) -> None:
+    assert objection(known(**fields)) is None
+
+
+STAYS: dict[str, tuple[dict[str, Any], Doubt]] = {
+    "no RestApi": ({"has_restapi": False, "answered": False, "node": None}, Doubt.NO_RESTAPI),
+    "no answer": ({"answered": False, "node": None, "absences": 9}, Doubt.SLURM_NOT_REACHABLE),
+    "no list of jobs": ({"jobs_known": False}, Doubt.JOBS_UNKNOWN),
+    "jobs": ({"node": slurm_node(1, "MIXED", "DRAIN")}, Doubt.RUNS_JOBS),
+    "jobs of a slurmd that started unnoticed": (
+        {"worker": UNSTARTED, "node": slurm_node(1, "MIXED")},
+        Doubt.RUNS_JOBS,
+    ),
+    "not drained": ({"node": slurm_node(1, "IDLE")}, Doubt.NOT_DRAINED),
+    "an unclear state": ({"node": slurm_node(1, "UNKNOWN", "DRAIN")}, Doubt.NOT_DRAINED),
+    "a suspended job": ({"suspended_job": "job 7 is suspended on node gpu-1"}, Doubt.SUSPENDED_JOB),
+    "absent from few lists": ({"node": None, "absences": 2}, Doubt.ABSENT_BRIEFLY),
+    "forgotten with jobs": ({"node": None, "absences": 9, "worker": PROTECTED}, Doubt.RAN_JOBS),
+    "not the first that is absent": ({"node": None, "absences": 9, "others_first": True}, Doubt.ONE_AT_A_TIME),
+}
+
+
+@pytest.mark.parametrize(("fields", "doubt"), STAYS.values(), ids=STAYS)
+def test_in_doubt_the_pod_stays(fields: dict[str, Any], doubt: Doubt) -> None:
+    found = objection(known(**fields))
+    assert found is not None
+    assert found.doubt is doubt
+
+
+def test_facts_that_nobody_has_filled_in_keep_the_pod() -> None:
+    assert objection(RemovalFacts(worker=STARTED)) is not None
+    assert objection(RemovalFacts(worker=STARTED, has_restapi=True, absences=9)) is not None
+
+
+@pytest.mark.parametrize(
+    ("each", "asks"),
+    [(STARTED, True), (UNSTARTED, True), (worker(1, node=""), False), (worker(1, phase="Succeeded"), False)],
+)
+def test_slurm_is_asked_only_where_slurmd_may_run(each: Worker, asks: bool) -> None:
+    assert needs_slurm(each, forced=False) is asks
+    assert not needs_slurm(each, forced=True)
+
+
+def test_only_a_removal_of_an_absent_worker_is_done_slowly() -> None:
+    assert rests_on_absence(known(node=None, absences=9))
+    assert not rests_on_absence(known())
+    assert not rests_on_absence(known(worker=UNSTARTED, node=None))
+    assert not rests_on_absence(known(forced=True, node=None))
