@@ -141,7 +141,13 @@ class World:
         return found
 
     def message(self, condition: str) -> str:
-        return str(next(each["message"] for each in self.status()["conditions"] if each["type"] == condition))
+        return self._of_condition(condition, "message")
+
+    def reason(self, condition: str) -> str:
+        return self._of_condition(condition, "reason")
+
+    def _of_condition(self, condition: str, field: str) -> str:
+        return str(next(each[field] for each in self.status()["conditions"] if each["type"] == condition))
 
 
 class FakeEvents:

@@ -7,17 +7,17 @@ import pytest
 from kubeslurm.api import names
 from kubeslurm.api.meta import Condition, Tree
 from kubeslurm.api.views import Node, Taint
-from kubeslurm.decide.node_drain import Mode, change, told
+from kubeslurm.decide.node_drain import Mode, change, drain_message
 from kubeslurm.decide.nodeset.slurm.drain import HostRules, host_reason
 from kubeslurm.decide.nodeset.slurm.reasons import foreign_reason
 from tests.support.workers import NOW, host, slurm_node
 
-MARK = names.SLURM_DRAIN
-OURS = Taint(key=MARK, effect="NoSchedule")
+ANNOTATED = names.SLURM_DRAIN
+OURS = Taint(key=ANNOTATED, effect="NoSchedule")
 THEIRS = Taint(key="repair", effect="NoSchedule")
 ANNOTATION = "/metadata/annotations/kubeslurm.dev~1slurm-drain"
 LOW = "Low RealMemory (reported:24105 < 100.00% of configured:32000)"
-TAINT_TREE = {"key": MARK, "effect": "NoSchedule"}
+TAINT_TREE = {"key": ANNOTATED, "effect": "NoSchedule"}
 
 FOREIGN: dict[str, tuple[tuple[str, ...], str, str]] = {
     "a node in service": (("IDLE",), "", ""),
@@ -39,11 +39,11 @@ def test_only_what_others_decided_is_shown(state: tuple[str, ...], reason: str, 
 
 def test_all_slurm_nodes_of_the_machine_are_named() -> None:
     nodes = [slurm_node(2, "DOWN", reason="b"), None, slurm_node(1, "IDLE", "DRAIN", reason="a"), slurm_node(3)]
-    assert told(nodes) == "gpu-1: a; gpu-2: b"
+    assert drain_message(nodes) == "gpu-1: a; gpu-2: b"
 
 
-def marked(value: str, **fields: Any) -> Node:
-    return host("k1", annotations={"other": "x", MARK: value}, **fields)
+def annotated(value: str, **fields: Any) -> Node:
+    return host("k1", annotations={"other": "x", ANNOTATED: value}, **fields)
 
 
 OPERATIONS: dict[str, tuple[Node, bool, Mode, list[Tree]]] = {
@@ -60,27 +60,27 @@ OPERATIONS: dict[str, tuple[Node, bool, Mode, list[Tree]]] = {
         host("k1", unschedulable=True),
         True,
         "Cordon",
-        [{"op": "add", "path": "/metadata/annotations", "value": {MARK: "Seen"}}],
+        [{"op": "add", "path": "/metadata/annotations", "value": {ANNOTATED: "Seen"}}],
     ),
     "nor uncordoned later": (
-        marked("Seen", unschedulable=True),
+        annotated("Seen", unschedulable=True),
         False,
         "Cordon",
         [{"op": "remove", "path": ANNOTATION}],
     ),
     "a resumed node is uncordoned": (
-        marked("Cordon", unschedulable=True),
+        annotated("Cordon", unschedulable=True),
         False,
         "Cordon",
         [{"op": "remove", "path": "/spec/unschedulable"}, {"op": "remove", "path": ANNOTATION}],
     ),
     "a user's uncordon is not undone, and the next cordon is the user's": (
-        marked("Cordon"),
+        annotated("Cordon"),
         True,
         "Cordon",
         [{"op": "add", "path": ANNOTATION, "value": "Seen"}],
     ),
-    "and is forgotten with the drain": (marked("Cordon"), False, "Cordon", [{"op": "remove", "path": ANNOTATION}]),
+    "and is forgotten with the drain": (annotated("Cordon"), False, "Cordon", [{"op": "remove", "path": ANNOTATION}]),
     "a drain taints beside other taints": (
         host("k1", annotations={"other": "x"}, taints=(THEIRS,)),
         True,
@@ -91,19 +91,19 @@ OPERATIONS: dict[str, tuple[Node, bool, Mode, list[Tree]]] = {
         ],
     ),
     "only our taint is removed": (
-        marked("Taint", taints=(THEIRS, OURS)),
+        annotated("Taint", taints=(THEIRS, OURS)),
         False,
         "Taint",
         [{"op": "remove", "path": "/spec/taints/1"}, {"op": "remove", "path": ANNOTATION}],
     ),
     "another mode undoes what the first did": (
-        marked("Taint", taints=(OURS,)),
+        annotated("Taint", taints=(OURS,)),
         True,
         "Cordon",
         [{"op": "remove", "path": "/spec/taints/0"}, {"op": "remove", "path": ANNOTATION}],
     ),
     "the mildest mode touches nothing": (host("k1"), True, "Condition", []),
-    "nothing is done twice": (marked("Cordon", unschedulable=True), True, "Cordon", []),
+    "nothing is done twice": (annotated("Cordon", unschedulable=True), True, "Cordon", []),
     "nothing is done without need": (host("k1", unschedulable=True), False, "Cordon", []),
 }
 
@@ -126,8 +126,8 @@ def test_the_condition_carries_the_reason_and_goes_with_it() -> None:
 @pytest.mark.parametrize(
     "node",
     [
-        marked("Cordon", unschedulable=True),
-        marked("Taint", taints=(OURS,)),
+        annotated("Cordon", unschedulable=True),
+        annotated("Taint", taints=(OURS,)),
         host("k1", conditions=(Condition(type="SlurmDrain", status="True"),)),
     ],
 )
@@ -136,9 +136,9 @@ def test_what_came_from_slurm_is_not_sent_back_to_it(node: Node) -> None:
 
 
 def test_a_users_cordon_still_drains_while_slurm_drains_too() -> None:
-    assert host_reason(marked("Seen", unschedulable=True), "slurm/gpu-1", HostRules(mirrors_drains=True)) != ""
+    assert host_reason(annotated("Seen", unschedulable=True), "slurm/gpu-1", HostRules(mirrors_drains=True)) != ""
 
 
-def test_a_mark_that_nobody_keeps_true_any_more_hides_no_cordon() -> None:
+def test_an_annotation_that_is_not_kept_current_hides_no_cordon() -> None:
     """The feature was switched off; whoever cordons the node now must be heard."""
-    assert host_reason(marked("Cordon", unschedulable=True), "slurm/gpu-1", HostRules()) != ""
+    assert host_reason(annotated("Cordon", unschedulable=True), "slurm/gpu-1", HostRules()) != ""

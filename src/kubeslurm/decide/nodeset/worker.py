@@ -24,7 +24,7 @@ _ORDINAL = re.compile(r"-([0-9]+)$")
 class PodInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a Slurm node's comment says about the pod behind it; other tools read it too.
 
-    The last two fields are ours: they tell a restarted worker from the one a running job was started on.
+    The last two fields are ours: a restarted worker differs in them from the one that a running job was started on.
     """
 
     namespace: str = ""
@@ -202,7 +202,7 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def forced(self) -> bool:
-        """Whether a user said in so many words that this pod need not wait for its jobs."""
+        """Whether a user has annotated the pod so that its deletion does not wait for its jobs."""
         return self.pod.metadata.annotations.get(names.FORCE_DELETE) == "true"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Shows on Kubernetes nodes what admins and health checks decided about the Slurm nodes there; only on request."""
+"""Shows on Kubernetes nodes that admins or health checks drained the Slurm nodes there; only on request."""
 
 from datetime import UTC, datetime
 
@@ -18,7 +18,7 @@ from kubeslurm.slurm.rest.models import Node
 
 
 class NodeDrainReconciler:
-    """One pass over one Kubernetes node: read what Slurm says of its workers, show it."""
+    """One pass over one Kubernetes node: observe its Slurm nodes, decide, patch."""
 
     def __init__(self, context: Context) -> None:
         self.kube = context.kube
@@ -32,8 +32,8 @@ class NodeDrainReconciler:
             return None
         nodes = self.slurm_nodes(host)
         if nodes is None:
-            return None  # nobody knows: what the node shows stays, and Slurm's return brings another pass
-        change = node_drain.change(host, node_drain.told(nodes), self.mode, datetime.now(UTC))
+            return None  # not known: the node stays as it is, and there is another pass when Slurm answers again
+        change = node_drain.change(host, node_drain.drain_message(nodes), self.mode, datetime.now(UTC))
         try:
             if change.operations:
                 await self.kube.patch(NODE, key, list(change.operations), type="json")

@@ -13,12 +13,12 @@ from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.rest.models import Node
 
 
-def _is_shown_change(_context: Context, old: views.Node | None, new: views.Node | None) -> bool:
+def _node_matters(_context: Context, old: views.Node | None, new: views.Node | None) -> bool:
     """Whether more than the heartbeat of a Node has changed."""
-    return new is not None and (old is None or _shown(old) != _shown(new))
+    return new is not None and (old is None or _decisive(old) != _decisive(new))
 
 
-def _shown(node: views.Node) -> tuple[object, ...]:
+def _decisive(node: views.Node) -> tuple[object, ...]:
     kind = names.SLURM_DRAIN_CONDITION
     condition = next((each for each in node.status.conditions if each.type == kind), None)
     return (node.spec, node.metadata.annotations.get(names.SLURM_DRAIN), condition)
@@ -47,7 +47,7 @@ def _watch_slurm(context: Context, controller: engine.Controller, cluster: Slurm
 REGISTRATION = Registration(
     name="nodedrain",
     make=NodeDrainReconciler,
-    watches=(Watch(NODE, own_key, when=_is_shown_change), Watch(POD, _of_pod)),
+    watches=(Watch(NODE, own_key, when=_node_matters), Watch(POD, _of_pod)),
     indices=(worker_pods.BY_CLUSTER, worker_pods.BY_SLURM_NODE, worker_pods.BY_KUBERNETES_NODE),
     watch_slurm=_watch_slurm,
     rights=(rights.on(NODE, "patch"), rights.on(NODE, "patch", subresource="status")),

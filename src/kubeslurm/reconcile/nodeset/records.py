@@ -10,7 +10,7 @@ from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.rest.models import Node
 
 BY_POD_INFO = "pod-info"
-BY_TRAIT = "trait"  # nodes without a comment, under all that may tell whose they are
+BY_TRAIT = "trait"  # nodes without a comment, by what may identify their NodeSet
 
 
 def add_indices(cluster: SlurmCluster) -> None:

@@ -20,7 +20,7 @@ from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.jobs import JobStore
 from kubeslurm.slurm.rest.models import Node
 
-# Removing workers that Slurm does not know rests on what is missing, not on what was said: slowly, one after the other.
+# Seconds between removals of workers that Slurm does not know: an absence is weaker proof than an answer.
 ABSENT_EVERY = 20.0
 
 

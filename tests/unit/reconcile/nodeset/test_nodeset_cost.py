@@ -51,14 +51,14 @@ async def test_a_cordon_of_many_costs_one_call_for_each_node_and_its_end_one_for
     for host in hosts:
         world.cordon(host)
     await world.turn(3)
-    told = [call for call in world.slurm.calls[calls:] if call != "nodes"]
-    assert len(told) == len(hosts)
+    written = [call for call in world.slurm.calls[calls:] if call != "nodes"]
+    assert len(written) == len(hosts)
     calls = len(world.slurm.calls)
     for host in hosts:
         world.cordon(host, cordoned=False)
     await world.turn(3)
-    told = [call for call in world.slurm.calls[calls:] if call != "nodes"]
-    assert len(told) == 1  # a list shows beforehand whose drains they are
+    written = [call for call in world.slurm.calls[calls:] if call != "nodes"]
+    assert len(written) == 1  # a list shows beforehand whose drains they are
 
 
 async def test_a_drain_is_read_back_at_once_and_a_comment_is_not() -> None:
@@ -72,15 +72,15 @@ async def test_a_drain_is_read_back_at_once_and_a_comment_is_not() -> None:
     assert [call.split()[0] for call in world.slurm.calls[calls:]] == ["update", "node"]
 
 
-async def test_what_slurm_was_told_is_not_said_again_before_it_has_been_looked_at(world: World) -> None:
+async def test_what_was_written_to_slurm_is_not_written_again_before_it_was_read(world: World) -> None:
     for cordoned in (True, False):
         calls = len(world.slurm.calls)
         for number in range(20):
             world.cordon(f"host-{number}", cordoned=cordoned)
         for _ in range(3):
             await world.reconciler.reconcile(SET)
-        told = [call for call in world.slurm.calls[calls:] if call.startswith("update")]
-        assert len(told) == (20 if cordoned else 1)  # the reasons differ, the end of them does not
+        written = [call for call in world.slurm.calls[calls:] if call.startswith("update")]
+        assert len(written) == (20 if cordoned else 1)  # the reasons differ, the end of them does not
         await world.turn(2)
 
 

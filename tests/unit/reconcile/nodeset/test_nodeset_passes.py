@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, POD, SECRET, Kind
+from kubeslurm.kube.errors import ApiError, Forbidden, Unavailable
 from kubeslurm.reconcile.nodeset.slurm_nodes import READ_BACK, SlurmNodes
 from kubeslurm.slurm.errors import Refused
 from tests.support.world import CLUSTER, SET, World
@@ -18,19 +19,19 @@ async def test_a_pass_that_is_put_off_does_not_reset_the_back_off(world: World) 
     assert not found.resets_backoff
 
 
-async def test_slurm_hears_of_a_cordon_while_pods_are_still_being_patched(
+async def test_slurm_learns_of_a_cordon_while_pods_are_still_being_patched(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = asyncio.Event()
+    written = asyncio.Event()
     update_nodes, patch = world.slurm.update_nodes, world.kube.patch
 
     async def update(*given: Any) -> None:
         await update_nodes(*given)
-        told.set()
+        written.set()
 
     async def patch_late(kind: Kind[Any], *given: Any, **how: Any) -> Any:
         if kind is POD:
-            await told.wait()
+            await written.wait()
         return await patch(kind, *given, **how)
 
     monkeypatch.setattr(world.slurm, "update_nodes", update)
@@ -81,3 +82,52 @@ async def test_facts_are_read_again_once_a_secret_or_the_history_changed(world: 
     observed = world.reconciler.observer.read(nodeset)
     world.kube.put(kind, {"metadata": {"name": "another", "namespace": "slurm"}})
     assert world.reconciler.observer.current(nodeset, observed) is not observed.facts
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Unavailable(0, "Timeout", "no answer in time"), "RequestFailed"),
+        (Forbidden(403, "Forbidden", "a policy forbids it"), "Rejected"),
+    ],
+    ids=["timeout", "refusal"],
+)
+async def test_a_timeout_of_the_api_server_is_not_reported_as_a_refusal(
+    world: World, monkeypatch: pytest.MonkeyPatch, error: ApiError, reason: str
+) -> None:
+    patch = world.kube.patch
+
+    async def fail(kind: Kind[Any], *given: Any, **how: Any) -> Any:
+        if kind is POD:
+            raise error
+        return await patch(kind, *given, **how)
+
+    monkeypatch.setattr(world.kube, "patch", fail)
+    world.cordon("host-0")
+    await world.reconciler.reconcile(SET)
+    assert world.reason("Degraded") == reason
+    assert world.message("Degraded") == str(error)
+
+
+async def test_what_is_remembered_of_a_pod_goes_with_it(world: World) -> None:
+    observer = world.reconciler.observer
+    world.restart_container("gpu-0")
+    del world.slurm.records["gpu-1"]
+    await world.turn()
+    for name in ("gpu-0", "gpu-1"):
+        world.kill_pod(name)
+    assert (observer._workers, observer.sightings._started, observer.sightings._missing) == ({}, {}, {})
+
+
+async def test_a_restarted_slurmd_is_missed_anew(world: World) -> None:
+    """What was missed of the slurmd before says nothing about the one that runs now."""
+    await world.turn(2)
+    del world.slurm.records["gpu-0"]
+    await world.turn()
+    missing = world.reconciler.observer.sightings._missing
+    (before,) = missing.values()
+    world.restart_container("gpu-0")
+    del world.slurm.records["gpu-0"]
+    await world.turn()
+    (after,) = missing.values()
+    assert (before[0], after[0]) == ("containerd://1", "containerd://2")

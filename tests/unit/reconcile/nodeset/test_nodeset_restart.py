@@ -84,7 +84,7 @@ async def test_what_one_operator_put_on_record_lets_the_next_end_a_lost_job(
     assert world.slurm.requeued == [job]
 
 
-async def test_a_lost_job_that_cannot_be_ended_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_lost_job_that_cannot_be_ended_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     async def refuse(*_args: Any) -> None:
         raise Refused(1, "not this job")
 
@@ -95,26 +95,29 @@ async def test_a_lost_job_that_cannot_be_ended_is_told(world: World, monkeypatch
     monkeypatch.setattr(world.slurm, "requeue_job", refuse)
     await world.turn()
     assert "not this job" in world.message("Degraded")
+    assert world.reason("Degraded") == "SlurmRejected"
 
 
 async def silent(*_args: Any) -> int:
     raise Unreachable("slurmctld does not tell the time")
 
 
-async def test_a_suspect_that_cannot_be_judged_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_restart_that_cannot_be_judged_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.slurm.submit("gpu-0")
     world.restart_container("gpu-0")
     monkeypatch.setattr(world.slurm, "now", silent)
     await world.turn()
     assert "slurmctld does not tell the time" in world.message("Degraded")
+    assert world.reason("Degraded") == "SlurmNotReachable"
 
 
-async def test_a_deadline_that_cannot_be_checked_is_told(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_deadline_that_cannot_be_checked_is_reported(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     job = world.slurm.submit("gpu-1")
     world.nodeset(replicas=0, drain={"policy": "Cancel", "deadline": "0s"})
     monkeypatch.setattr(world.slurm, "now", silent)
     await world.turn(3)
     assert "slurmctld does not tell the time" in world.message("Degraded")
+    assert world.reason("Degraded") == "SlurmNotReachable"
     assert job in world.slurm.jobs
 
 
