@@ -69,7 +69,7 @@ async def test_an_operator_in_another_namespace_does_not_act(
     async with operator(definitions, tmp_path / "first", namespace) as first:
         await first.until_it_says("controllers start")
         async with operator(definitions, tmp_path / "second", "default") as second:
-            await second.until_it_says("another operator is at work")
+            await second.until_it_says("another operator is active")
             assert await holder(connection, "default") == ""
             first.process.send_signal(signal.SIGTERM)
             await second.until_it_says("controllers start")

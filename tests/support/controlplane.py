@@ -202,9 +202,9 @@ class ControlPlane:
 
     def refresh_mount(self) -> None:
         """Let the kubelet write the mounted files again."""
-        self.mounted = self.live_conf()
+        self.mounted = self.delivered_conf()
 
-    def live_conf(self) -> str:
+    def delivered_conf(self) -> str:
         found = self.find("configmaps", "c-config")
         return str(found["data"]["slurm.conf"]) if found else ""
 

@@ -11,7 +11,7 @@ from kubeslurm.kube.client import Kube
 from kubeslurm.kube.transport.connection import Connection, connect
 from kubeslurm.operator.http.server import Server
 from kubeslurm.operator.process import add_servers, kubeconfig, run_until
-from kubeslurm.operator.settings import SettingsError, WebhookSettings, address
+from kubeslurm.operator.settings.model import SettingsError, WebhookSettings, address
 from kubeslurm.webhooks.app import admission
 from kubeslurm.webhooks.certificates import service_names
 from kubeslurm.webhooks.rotation import CertificateRotation, RotationSettings
@@ -19,7 +19,7 @@ from kubeslurm.webhooks.serving import CertificateFiles, ServingCertificate
 
 
 class Admission:
-    """Serves admission reviews as soon as there is a certificate; every replica does, whoever leads."""
+    """Serves admission reviews as soon as there is a certificate; every replica does, leader or not."""
 
     def __init__(self, settings: WebhookSettings) -> None:
         at = address(settings.server_addr)
@@ -31,7 +31,7 @@ class Admission:
         self.server = Server(admission(kube), at, tls=self.serving.context)
         self.manager = Manager()
         self.manager.add_source("certificates", self._certificates(settings, kube))
-        self.manager.add_source("admission", _Later(self.serving, self.server))
+        self.manager.add_source("admission", _AfterCertificate(self.serving, self.server))
         add_servers(self.manager, settings, self.connection, self.waiting)
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -53,8 +53,8 @@ class Admission:
         return [] if self.server.started else ["certificate"]
 
 
-class _Later:
-    """Opens the door once there is a certificate to show."""
+class _AfterCertificate:
+    """Starts the server once a certificate is loaded."""
 
     def __init__(self, serving: ServingCertificate, server: Server) -> None:
         self._serving = serving

@@ -1,4 +1,4 @@
-"""What of a watched kind is worth memory: a namespace, let alone a cluster, is full of what is none of our business."""
+"""Which objects of a watched kind are kept in memory: only those that the operator may need."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,12 +13,12 @@ HELM_RELEASE = "helm.sh/release.v1"  # up to a megabyte each, ten for each relea
 
 
 def of(kind: Kind[Any]) -> Callable[[Any], bool]:
-    """Tells which objects of the kind are held."""
-    return _HELD.get(kind, lambda _obj: True)
+    """Tells which objects of the kind are kept."""
+    return _FILTERS.get(kind, lambda _obj: True)
 
 
 def _is_ours(pod: Pod) -> bool:
-    """Pods of workloads are known by their labels; those that we make ourselves also by their owner."""
+    """Pods of workloads have our labels; those that the operator creates itself also have our owner."""
     owner = pod.metadata.controller
     made = owner is not None and owner.apiVersion in API_VERSIONS
     return made or pod.metadata.labels.get(names.LABEL_NAME) in DAEMONS
@@ -28,4 +28,4 @@ def _may_be_referred_to(secret: Secret) -> bool:
     return secret.type != HELM_RELEASE
 
 
-_HELD: dict[Kind[Any], Callable[[Any], bool]] = {POD: _is_ours, SECRET: _may_be_referred_to}
+_FILTERS: dict[Kind[Any], Callable[[Any], bool]] = {POD: _is_ours, SECRET: _may_be_referred_to}

@@ -5,7 +5,7 @@ from typing import cast
 import msgspec
 
 from kubeslurm.control.registration import Options, Registration
-from kubeslurm.operator.settings import OperatorSettings
+from kubeslurm.operator.settings.model import OperatorSettings
 from kubeslurm.reconcile.accounting.registration import REGISTRATION as ACCOUNTING
 from kubeslurm.reconcile.controller.registration import REGISTRATION as CONTROLLER
 from kubeslurm.reconcile.loginset.registration import REGISTRATION as LOGINSET

@@ -1,4 +1,4 @@
-"""From a command line to a running process, without anything that only people at a terminal need."""
+"""Starts a process from its command line; imports nothing that only the interactive commands need."""
 
 import asyncio
 import os
@@ -8,16 +8,9 @@ from typing import Any
 import msgspec
 
 from kubeslurm.operator import logs, process
-from kubeslurm.operator.flags import FlagError
-from kubeslurm.operator.settings import (
-    ENV_PREFIX,
-    Common,
-    LeaveSettings,
-    S,
-    SettingsError,
-    WebhookSettings,
-    load,
-)
+from kubeslurm.operator.settings.flags import FlagError
+from kubeslurm.operator.settings.load import ENV_PREFIX, S, load
+from kubeslurm.operator.settings.model import Common, LeaveSettings, SettingsError, WebhookSettings
 
 HELP = frozenset({"-h", "-help", "--help"})
 
@@ -65,7 +58,7 @@ def _start(kind: type[S], argv: Sequence[str], work: Callable[[S, asyncio.Event]
     try:
         settings, warnings = load(kind, argv, os.environ)
     except (SettingsError, FlagError) as error:
-        process.say(f"Error: {error}")
+        process.print_error(f"Error: {error}")
         return 2
     logs.configure(settings.log_level, settings.log_format)
     for warning in warnings:

@@ -1,4 +1,4 @@
-"""What has to happen before the operator is removed: no object may wait for ever for someone who is gone."""
+"""Prepares the removal of the operator: no object may keep a finalizer that nobody removes."""
 
 import asyncio
 import datetime as dt
@@ -16,12 +16,12 @@ from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import Conflict, NotFound
 from kubeslurm.kube.transport.connection import Connection, connect
-from kubeslurm.operator.other_operators import LEASE_NAME
+from kubeslurm.operator.leadership.other_operators import LEASE_NAME
 from kubeslurm.operator.process import StillBusyError, kubeconfig
 from kubeslurm.operator.rbac import served
-from kubeslurm.operator.settings import LeaveSettings
+from kubeslurm.operator.settings.model import LeaveSettings
 
-LOOK = 1.0
+CHECK_INTERVAL = 1.0
 EXPIRED = dt.timedelta(seconds=60)
 log = structlog.get_logger("kubeslurm.operator")
 
@@ -30,7 +30,7 @@ class Leave:
     """Lets deletions under way finish, stops the operator, then releases the objects that stay behind.
 
     The order matters: a deletion under way may be draining workers, and releasing it would end their jobs; an operator
-    that still runs would take hold of the objects again.
+    that still runs would add its finalizers again.
     """
 
     def __init__(self, settings: LeaveSettings, kube: Kube) -> None:
@@ -38,12 +38,12 @@ class Leave:
         self._kube = kube
 
     async def run(self) -> None:
-        await self._until(self._nothing_under_way, self._settings.wait)
+        await self._until(self._deletions, self._settings.wait)
         await self._stop_operator()
         released = await self._release()
         log.info("the operator may be removed; clusters run on without it", released=released)
 
-    async def _nothing_under_way(self) -> str:
+    async def _deletions(self) -> str:
         held = [f"{kind} {Key(*obj.key)}" for kind, obj in await self._held() if obj.deleting]
         return f"still being deleted: {', '.join(held)}" if held else ""
 
@@ -52,9 +52,9 @@ class Leave:
         if await self._kube.get(DEPLOYMENT, key) is None:
             return
         await self._kube.patch(DEPLOYMENT, key, {"spec": {"replicas": 0}})
-        await self._until(self._operator_gone, self._settings.wait)
+        await self._until(self._running_operator, self._settings.wait)
 
-    async def _operator_gone(self) -> str:
+    async def _running_operator(self) -> str:
         namespace = self._settings.namespace
         deployment = await self._kube.get(DEPLOYMENT, Key(namespace, self._settings.deployment))
         lease = await self._kube.get(LEASE, Key(self._settings.lease_namespace, LEASE_NAME))
@@ -93,24 +93,24 @@ class Leave:
         except NotFound:  # the definition is gone, and with it every object
             return []
 
-    async def _until(self, done: Callable[[], Any], seconds: float) -> None:
-        """Looks until nothing is in the way; raises what still is when the time is over."""
-        said = ""
+    async def _until(self, obstacles: Callable[[], Any], seconds: float) -> None:
+        """Checks until nothing is left to wait for; raises what is when the time is over."""
+        logged = ""
         try:
             async with asyncio.timeout(seconds):
-                while obstacle := await done():
-                    if obstacle != said:
+                while obstacle := await obstacles():
+                    if obstacle != logged:
                         log.info("waiting", reason=obstacle)
-                    said = obstacle
-                    await asyncio.sleep(LOOK)
+                    logged = obstacle
+                    await asyncio.sleep(CHECK_INTERVAL)
         except TimeoutError:
             raise StillBusyError(
-                f"{said}. Let that finish first; or use --no-hooks and remove the finalizer {FINALIZER} by hand."
+                f"{logged}. Let that finish first; or use --no-hooks and remove the finalizer {FINALIZER} by hand."
             ) from None
 
 
 async def leave(settings: LeaveSettings, _stop: asyncio.Event) -> None:
-    """The process: one pass, then the end."""
+    """The whole process."""
     connection = Connection(connect(kubeconfig(settings)))
     try:
         await Leave(settings, Kube(connection, Caches(connection), manager="kubeslurm-leave")).run()

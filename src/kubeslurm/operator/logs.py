@@ -13,7 +13,7 @@ NOISY = ("asyncio", "hpack", "httpcore2", "httpx2", "uvicorn", "uvicorn.access",
 
 
 def configure(level: str, form: str) -> None:
-    """Sets up structlog, and sends what libraries log through the same door."""
+    """Sets up structlog, and formats the logs of libraries the same way."""
     shared: list[Any] = [
         add_pass,
         structlog.stdlib.add_logger_name,
@@ -38,7 +38,7 @@ def configure(level: str, form: str) -> None:
 
 
 def _handler(shared: list[Any], form: str) -> logging.Handler:
-    """The door: standard error, in the form that is asked for."""
+    """Writes to standard error as JSON or text."""
     as_json = form == "json" or (form == "auto" and not sys.stderr.isatty())
     renderer: list[Any] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(default=str)]

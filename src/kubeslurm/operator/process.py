@@ -1,4 +1,4 @@
-"""What both processes do around their work: settings, logs, probes, signals, and the last words when it fails."""
+"""What all processes share: servers for probes and metrics, signals, and the log line for an expected failure."""
 
 import asyncio
 import datetime as dt
@@ -18,8 +18,8 @@ from kubeslurm.kube.transport.connection import ConfigurationError, Connection
 from kubeslurm.operator.http import probes
 from kubeslurm.operator.http.access import MetricsAccess
 from kubeslurm.operator.http.server import Server
-from kubeslurm.operator.other_operators import OtherOperatorError
-from kubeslurm.operator.settings import Common, SettingsError, address
+from kubeslurm.operator.leadership.other_operators import OtherOperatorError
+from kubeslurm.operator.settings.model import Common, SettingsError, address
 from kubeslurm.webhooks import certificates
 from kubeslurm.webhooks.serving import ServingCertificate
 
@@ -49,7 +49,7 @@ def kubeconfig(settings: Common) -> Path | None:
 
 
 def add_servers(target: Sources, settings: Common, connection: Connection, waiting: probes.Waiting) -> None:
-    """Health and metrics, as far as the settings want them."""
+    """Health and metrics, unless the settings switch them off."""
     if at := address(settings.health_addr):
         target.add_source("health", Server(probes.health(waiting), at))
     if at := address(settings.metrics_addr):
@@ -67,7 +67,7 @@ def self_signed() -> ssl.SSLContext:
 
 
 async def run_until(manager: Manager, stop: asyncio.Event) -> None:
-    """Runs what the manager has until `stop` is set, then has it end in peace."""
+    """Runs what the manager has until `stop` is set, then stops it."""
     stopping = asyncio.create_task(stop.wait())
     stopping.add_done_callback(lambda _task: manager.stop())
     try:
@@ -95,6 +95,6 @@ async def _guarded(work: Callable[[asyncio.Event], Coroutine[Any, Any, None]]) -
     return 0
 
 
-def say(message: str) -> None:
-    """A sentence for whoever started the process, before there are logs."""
+def print_error(message: str) -> None:
+    """Writes to standard error before logs are configured."""
     sys.stderr.write(f"{message}\n")

@@ -12,7 +12,7 @@ from kubeslurm.api import kinds
 from kubeslurm.api.kinds import Kind
 from kubeslurm.control.rights import Rule, merged, on
 from kubeslurm.operator.controllers import REGISTRATIONS
-from kubeslurm.operator.other_operators import LEASE_NAME
+from kubeslurm.operator.leadership.other_operators import LEASE_NAME
 
 OPERATOR_NAME = '{{ include "slurm-operator.fullname" . }}'
 WEBHOOK_NAME = '{{ include "slurm-operator.webhook.fullname" . }}'

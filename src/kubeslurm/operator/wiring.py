@@ -1,4 +1,4 @@
-"""The composition root of the operator: what exists, and who knows whom."""
+"""The composition root of the operator: creates all parts and connects them."""
 
 import asyncio
 import uuid
@@ -16,12 +16,12 @@ from kubeslurm.kube.leader import Leader
 from kubeslurm.kube.transport.connection import Connection, connect
 from kubeslurm.operator import cache_filters
 from kubeslurm.operator.controllers import concurrency, enabled, options
-from kubeslurm.operator.election import Election
 from kubeslurm.operator.http.access import permitted
-from kubeslurm.operator.other_operators import LEASE_NAME, OtherOperators
+from kubeslurm.operator.leadership.election import Election
+from kubeslurm.operator.leadership.other_operators import LEASE_NAME, OtherOperators
 from kubeslurm.operator.process import add_servers, kubeconfig, run_until
 from kubeslurm.operator.rbac import OTHER_OPERATORS, cached
-from kubeslurm.operator.settings import OperatorSettings
+from kubeslurm.operator.settings.model import OperatorSettings
 from kubeslurm.slurm.clusters import Clusters
 
 
@@ -36,7 +36,7 @@ class Operator:
         self.events = Events(self.connection)
         own = Key(settings.lease_namespace, LEASE_NAME)
         self.leader = self._leader(fence, own, settings.pod_name) if fence else None
-        # Whoever serves selected namespaces shares the cluster with others by design.
+        # An operator of selected namespaces shares the cluster with others by design.
         others = None if settings.namespaces else self._others(own)
         election = Election(self.leader, others, lambda: permitted(self.connection, OTHER_OPERATORS[0]))
         self.manager = Manager(gate=election.won)

@@ -14,7 +14,8 @@ import yaml
 from kubeslurm.api.kinds import SLURM_KINDS
 from kubeslurm.operator import rbac
 from kubeslurm.operator.controllers import SETTINGS
-from kubeslurm.operator.settings import LeaveSettings, WebhookSettings, load
+from kubeslurm.operator.settings.load import load
+from kubeslurm.operator.settings.model import LeaveSettings, WebhookSettings
 from kubeslurm.webhooks.app import BINDING_PATH, path_of
 
 ROOT = Path(__file__).parents[3]

@@ -12,7 +12,7 @@ from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Conflict
 from kubeslurm.operator.leave import Leave
 from kubeslurm.operator.process import StillBusyError
-from kubeslurm.operator.settings import LeaveSettings
+from kubeslurm.operator.settings.model import LeaveSettings
 
 SPECS: dict[str, Any] = {"NodeSet": {"controllerRef": {"name": "slurm"}}}
 

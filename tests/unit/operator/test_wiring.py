@@ -17,7 +17,8 @@ from kubeslurm.operator import process
 from kubeslurm.operator.admission import Admission
 from kubeslurm.operator.controllers import REGISTRATIONS, SETTINGS, concurrency, enabled, options
 from kubeslurm.operator.rbac import cached
-from kubeslurm.operator.settings import OperatorSettings, SettingsError, WebhookSettings, load
+from kubeslurm.operator.settings.load import load
+from kubeslurm.operator.settings.model import OperatorSettings, SettingsError, WebhookSettings
 from kubeslurm.operator.wiring import Operator
 
 

@@ -19,7 +19,7 @@ async def test_no_slurmctld_is_made_before_its_configuration_passed(plane: Contr
     assert plane.find("statefulsets", "c-controller") is None
     await plane.end_trial()
     await plane.turn()
-    assert plane.live_conf().startswith("#\n### GENERAL ###\nClusterName=ns_c\n")
+    assert plane.delivered_conf().startswith("#\n### GENERAL ###\nClusterName=ns_c\n")
     assert plane.find("statefulsets", "c-controller") is not None
     assert plane.trials() == []
 
@@ -67,11 +67,11 @@ async def test_a_missing_configmap_is_named(plane: ControlPlane) -> None:
 
 async def test_a_missing_accounting_is_named_and_never_read_as_none_wanted(plane: ControlPlane) -> None:
     running = await started(plane)
-    live = running.live_conf()
+    live = running.delivered_conf()
     await running.make_controller(accountingRef={"name": "records"})
     await running.turn(2)
     assert "Accounting ns/records does not exist" in running.condition("Degraded")["message"]
-    assert running.live_conf() == live
+    assert running.delivered_conf() == live
     assert not running.trials()
 
 
@@ -117,7 +117,7 @@ async def test_high_availability_is_accepted_and_reported_as_not_supported(plane
 async def test_an_external_controller_gets_only_the_file_that_slurmrestd_needs(plane: ControlPlane) -> None:
     await plane.make_controller(external=True, externalConfig={"host": "ctl.example.org", "port": 7817})
     await plane.turn(2)
-    assert "SlurmctldHost=ctl.example.org\nSlurmctldPort=7817\n" in plane.live_conf()
+    assert "SlurmctldHost=ctl.example.org\nSlurmctldPort=7817\n" in plane.delivered_conf()
     assert plane.find("statefulsets", "c-controller") is None
     assert plane.trials() == []
 

@@ -1,4 +1,4 @@
-"""Questions to the API server about rights: a scraper's, and our own."""
+"""Asks the API server about rights: those of a scraper, and our own."""
 
 import msgspec
 
@@ -18,7 +18,7 @@ class MetricsAccess:
         self._connection = connection
 
     async def __call__(self, authorization: str) -> int:
-        """200, or the status with which the request is turned away."""
+        """200, or the status of the refusal."""
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token.strip():
             return 401
@@ -26,20 +26,20 @@ class MetricsAccess:
             who = await _ask(self._connection, AUTHENTICATION, "TokenReview", {"token": token.strip()})
             if not who.get("authenticated"):
                 return 401
-            wish = _metrics_wish(who.get("user") or {})
-            may = await _ask(self._connection, AUTHORIZATION, "SubjectAccessReview", wish)
+            review = _metrics_review(who.get("user") or {})
+            answer = await _ask(self._connection, AUTHORIZATION, "SubjectAccessReview", review)
         except ApiError:
             return 503
-        return 200 if may.get("allowed") else 403
+        return 200 if answer.get("allowed") else 403
 
 
 async def permitted(connection: Connection, rule: Rule) -> bool:
     """Whether we ourselves may do, in all namespaces, everything that the rule names."""
     for verb in rule.verbs:
         name = rule.names[0] if rule.names else ""
-        wish = {"verb": verb, "group": rule.group, "resource": rule.resource, "name": name}
-        may = await _ask(connection, AUTHORIZATION, "SelfSubjectAccessReview", {"resourceAttributes": wish})
-        if not may.get("allowed"):
+        review = {"verb": verb, "group": rule.group, "resource": rule.resource, "name": name}
+        answer = await _ask(connection, AUTHORIZATION, "SelfSubjectAccessReview", {"resourceAttributes": review})
+        if not answer.get("allowed"):
             return False
     return True
 
@@ -53,7 +53,7 @@ async def _ask(connection: Connection, api_version: str, kind: str, spec: Tree) 
     return status
 
 
-def _metrics_wish(user: Tree) -> Tree:
+def _metrics_review(user: Tree) -> Tree:
     return {
         "user": user.get("username", ""),
         "uid": user.get("uid", ""),

@@ -1,4 +1,4 @@
-"""What the kubelet and Prometheus ask of the process."""
+"""The endpoints for the kubelet and Prometheus."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -29,7 +29,7 @@ def health(waiting: Waiting) -> Starlette:
 
 
 def metrics(admit: Admit | None = None, registry: CollectorRegistry = REGISTRY) -> Starlette:
-    """`/metrics` in whichever text format the scraper prefers, for those whom `admit` lets in."""
+    """`/metrics` in whichever text format the scraper prefers, for requests that `admit` accepts."""
 
     async def scrape(request: Request) -> Response:
         if admit is not None and (status := await admit(request.headers.get("authorization", ""))) != 200:

@@ -9,27 +9,27 @@ from collections.abc import Iterator
 import uvicorn
 from starlette.applications import Starlette
 
-from kubeslurm.operator.settings import SettingsError
+from kubeslurm.operator.settings.model import SettingsError
 
 
-class _Quiet(uvicorn.Server):
-    """Leaves the signals to the process, which stops its parts in order, and sleeps when nobody asks anything."""
+class _IdleServer(uvicorn.Server):
+    """Leaves signals to the process, which stops its parts in order, and uses no CPU while there are no requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
-        self._asked = asyncio.Event()
+        self._stopping = asyncio.Event()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
     async def main_loop(self) -> None:
-        """Instead of ten looks a second for a reason to end; they would only renew a Date header."""
-        await self._asked.wait()
+        """Waits for the stop; uvicorn's own loop wakes up ten times a second."""
+        await self._stopping.wait()
 
     def stop(self) -> None:
         self.should_exit = True
-        self._asked.set()
+        self._stopping.set()
 
 
 class Server:
@@ -37,7 +37,7 @@ class Server:
 
     def __init__(self, app: Starlette, address: tuple[str, int], *, tls: ssl.SSLContext | None = None) -> None:
         self._address = address
-        self._server = _Quiet(
+        self._server = _IdleServer(
             uvicorn.Config(
                 app,
                 ssl_context_factory=(lambda _config, _default: tls) if tls else None,

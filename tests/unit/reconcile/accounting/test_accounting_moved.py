@@ -32,5 +32,5 @@ async def test_slurmctld_first_starts_with_the_address_that_is_wanted_by_then(wo
     assert world.find("statefulsets", "c-controller") is None
     await world.end_trial()
     await world.turn()
-    assert "AccountingStorageHost=db.example.org\n" in world.live_conf()
+    assert "AccountingStorageHost=db.example.org\n" in world.delivered_conf()
     assert world.find("statefulsets", "c-controller") is not None

@@ -1,4 +1,4 @@
-"""A configuration on its way to slurmctld: tried, delivered, proven to be live."""
+"""A configuration on its way to slurmctld: tried, delivered, running."""
 
 import pytest
 
@@ -10,15 +10,15 @@ from tests.support.fake_storage import Address
 pytestmark = pytest.mark.looptime
 
 
-async def test_a_change_is_tried_then_delivered_then_proven(plane: ControlPlane) -> None:
+async def test_a_change_is_tried_then_delivered_then_running(plane: ControlPlane) -> None:
     running = await started(plane)
     old = running.status()["configHash"]
     await running.make_controller(extraConf="MaxJobCount=7")
     await running.turn()
-    assert "MaxJobCount" not in running.live_conf()
+    assert "MaxJobCount" not in running.delivered_conf()
     await running.end_trial()
     await running.turn()
-    assert "MaxJobCount=7" in running.live_conf()
+    assert "MaxJobCount=7" in running.delivered_conf()
     assert running.status()["configHash"] == old, "not running yet"
     running.refresh_mount()
     await running.turn(4)
@@ -73,14 +73,14 @@ async def test_one_worker_that_lags_behind_does_not_restart_all_others(plane: Co
     assert running.status()["configHash"] == running.status()["wantedConfigHash"], "the others run with it"
 
 
-async def test_an_edit_of_the_live_configmap_is_undone_and_never_delivered(plane: ControlPlane) -> None:
+async def test_an_edit_of_the_delivered_configmap_is_undone_and_never_delivered(plane: ControlPlane) -> None:
     running = await started(plane)
-    live, count = running.live_conf(), running.slurm.reconfigured
+    live, count = running.delivered_conf(), running.slurm.reconfigured
     place = Address("configmaps", "ns", "c-config")
     await running.server.edit(place, {"data": {"slurm.conf": live + "NoSuchKey=1\n"}})
     await running.settle()
     await running.turn(3)
-    assert running.live_conf() == live
+    assert running.delivered_conf() == live
     assert running.slurm.reconfigured == count
     assert running.trials() == []
     pod = running.find("pods", "c-controller-0") or {}

@@ -1,4 +1,4 @@
-"""A configuration whose trial fails, or cannot even begin: it is explained, and what is live stays."""
+"""A configuration whose trial fails, or cannot even begin: it is explained, and what is delivered stays."""
 
 import pytest
 
@@ -27,12 +27,12 @@ async def test_a_refused_first_configuration_is_explained_and_starts_nothing(pla
     assert "slurm.conf:30: JobSubmitPlugins: no plugin" in plane.condition("Ready")["message"]
 
 
-async def test_a_refused_change_leaves_the_live_one(plane: ControlPlane) -> None:
+async def test_a_rejected_change_leaves_what_is_delivered(plane: ControlPlane) -> None:
     running = await started(plane)
-    live = running.live_conf()
+    live = running.delivered_conf()
     await refuse(running)
     await running.turn(3)
-    assert running.live_conf() == live
+    assert running.delivered_conf() == live
     assert running.condition("Ready")["status"] == "True"
     assert running.condition("Degraded")["reason"] == "ConfigRejected"
     assert running.status()["configHash"] in running.condition("ConfigAccepted")["message"]
@@ -52,7 +52,7 @@ async def test_a_trial_that_the_server_does_not_take_is_told_and_asked_for_once_
     await plane.turn()
     await plane.end_trial()
     await plane.turn()
-    live, before = plane.live_conf(), plane.server.count("POST", "pods")
+    live, before = plane.delivered_conf(), plane.server.count("POST", "pods")
     await plane.make_controller(extraConf="MaxJobCount=7")
     plane.server.refused = "pods"
     result = await plane.turn()
@@ -62,7 +62,7 @@ async def test_a_trial_that_the_server_does_not_take_is_told_and_asked_for_once_
     assert "the API server refuses" in plane.condition("Degraded")["message"]
     await plane.turn(2)
     assert plane.server.count("POST", "pods") == before + 3
-    assert plane.live_conf() == live
+    assert plane.delivered_conf() == live
     plane.server.refused = ""
     await plane.turn()
     assert len(plane.trials()) == 1
@@ -82,10 +82,10 @@ async def test_a_trial_that_could_not_run_is_repeated_not_held_against_the_confi
 
 async def test_an_edit_is_undone_even_while_a_refused_change_waits(plane: ControlPlane) -> None:
     running = await started(plane)
-    live = running.live_conf()
+    live = running.delivered_conf()
     await refuse(running)
     await running.turn()
     await running.server.edit(Address("configmaps", "ns", "c-config"), {"data": {"slurm.conf": "junk"}})
     await running.settle()
     await running.turn(2)
-    assert running.live_conf() == live
+    assert running.delivered_conf() == live

@@ -1,4 +1,4 @@
-"""The settings of the two processes: one YAML file, then the environment, then flags; the later wins."""
+"""Reads settings: one YAML file, then the environment, then flags; the later wins."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -7,64 +7,13 @@ from typing import Any, TypeVar
 import msgspec
 import yaml
 
-from kubeslurm.operator import flags
+from kubeslurm.operator.settings import flags
+from kubeslurm.operator.settings.model import Common, SettingsError, address
 
 ENV_PREFIX = "KUBESLURM_"
 SERVICE_ACCOUNT_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 RESOLV_CONF = Path("/etc/resolv.conf")
-DISABLED = "0"
-DRAIN_MARKS = ("", "Condition", "Taint", "Cordon")
-
-
-class SettingsError(ValueError):
-    """Settings that cannot be used, with the remedy."""
-
-
-class Common(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """What the operator and the admission server both need."""
-
-    namespace: str = ""  # where this process lives; found in the pod when not set
-    pod_name: str = ""
-    namespaces: tuple[str, ...] = ()  # whose objects are served; empty for all
-    kubeconfig: str = ""
-    health_addr: str = ":8081"
-    metrics_addr: str = ":8080"
-    metrics_secure: bool = False
-    leader_elect: bool = False
-    leader_elect_namespace: str = ""
-    log_level: str = "info"
-    log_format: str = "auto"  # json, console, or auto: console in a terminal
-
-    @property
-    def lease_namespace(self) -> str:
-        return self.leader_elect_namespace or self.namespace
-
-
-class OperatorSettings(Common, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Settings of `kubeslurm operator`, besides the concurrency of each controller."""
-
-    propagated_node_conditions: tuple[str, ...] = ()
-    slurm_drain_on_node: str = ""  # how Kubernetes nodes show a drain made in Slurm; empty for not at all
-    cluster_domain: str = ""  # found in the pod's resolv.conf when not set
-
-
-class WebhookSettings(Common, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Settings of `kubeslurm webhook`."""
-
-    server_addr: str = ":9443"
-    metrics_addr: str = DISABLED
-    cert_dir: str = "/tmp/k8s-webhook-server/serving-certs"  # noqa: S108  where Deployments already mount it
-    cert_secret: str = ""  # set: we make, keep and rotate the certificates in this Secret
-    service_name: str = "slurm-operator-webhook"
-    configuration_name: str = "slurm-operator-webhook"
-
-
-class LeaveSettings(Common, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """Settings of what runs before the operator is removed."""
-
-    deployment: str = "slurm-operator"
-    wait: int = 240  # seconds for what is under way to finish
-
+NODE_DRAIN_MODES = ("", "Condition", "Taint", "Cordon")
 
 S = TypeVar("S", bound=Common)
 
@@ -88,16 +37,6 @@ def load(kind: type[S], argv: Sequence[str], environ: Mapping[str, str]) -> tupl
     if "cluster_domain" in fields:
         values.setdefault("cluster_domain", _cluster_domain())
     return _checked(kind(**values)), given.warnings
-
-
-def address(text: str) -> tuple[str, int] | None:
-    """Host and port of an address such as `:8081`; None when it is switched off."""
-    if text == DISABLED:
-        return None
-    host, _, port = text.rpartition(":")
-    if not port.isdigit() or not 0 <= int(port) <= 65535:
-        raise SettingsError(f"{text!r} is not an address: write HOST:PORT or :PORT, or 0 to switch it off.")
-    return host.strip("[]"), int(port)
 
 
 def _from_file(kind: type[Common], path: str) -> dict[str, Any]:
@@ -148,7 +87,7 @@ def _checked(settings: S) -> S:
         )
     if settings.log_format not in {"auto", "json", "console"}:
         raise SettingsError(f"the log format {settings.log_format!r} is unknown: use auto, json or console.")
-    if getattr(settings, "slurm_drain_on_node", "") not in DRAIN_MARKS:
+    if getattr(settings, "slurm_drain_on_node", "") not in NODE_DRAIN_MODES:
         raise SettingsError("slurm-drain-on-node must be Condition, Taint or Cordon, or empty to leave nodes alone.")
     for field in msgspec.structs.fields(settings):
         if field.name.endswith("_workers") and getattr(settings, field.name) < 1:

@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeslurm.operator import flags
 from kubeslurm.operator.controllers import SETTINGS
-from kubeslurm.operator.settings import OperatorSettings, SettingsError, WebhookSettings, address, cluster_domain, load
+from kubeslurm.operator.settings import flags
+from kubeslurm.operator.settings.load import cluster_domain, load
+from kubeslurm.operator.settings.model import OperatorSettings, SettingsError, WebhookSettings, address
 
 ENVIRON = {"POD_NAMESPACE": "slinky", "KUBESLURM_CLUSTER_DOMAIN": "cluster.local"}
 

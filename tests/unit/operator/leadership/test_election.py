@@ -11,8 +11,8 @@ from kubeslurm.api.views import Lease
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
 from kubeslurm.kube.objects import kube_store
-from kubeslurm.operator.election import Election
-from kubeslurm.operator.other_operators import OtherOperatorError, OtherOperators
+from kubeslurm.operator.leadership.election import Election
+from kubeslurm.operator.leadership.other_operators import OtherOperatorError, OtherOperators
 from tests.support.clock import HandClock
 
 OWN = Key("ours", "slurm-operator")
@@ -48,24 +48,24 @@ def known(*leases: Lease, clock: Callable[[], float]) -> tuple[Store[Key, Lease]
 
 def test_a_lease_that_is_renewed_elsewhere_is_a_other() -> None:
     _, others = known(lease("slinky", 1), clock=HandClock())
-    assert [each.namespace for each in others.alive()] == ["slinky"]
+    assert [each.namespace for each in others.active()] == ["slinky"]
 
 
 def test_our_own_lease_and_a_released_one_are_no_others() -> None:
     _, others = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=HandClock())
-    assert list(others.alive()) == []
+    assert list(others.active()) == []
 
 
 def test_a_lease_that_nobody_renews_dies_after_its_duration() -> None:
     clock = HandClock()
     store, others = known(lease("slinky", 1), clock=clock)
     clock.now += 14
-    assert list(others.alive())
+    assert list(others.active())
     store.put(lease("slinky", 2))
     clock.now += 14
-    assert list(others.alive())
+    assert list(others.active())
     clock.now += 1
-    assert not list(others.alive())
+    assert not list(others.active())
 
 
 @pytest.mark.looptime
@@ -108,10 +108,10 @@ async def test_without_others_and_election_the_operator_may_act_at_once() -> Non
 async def test_a_role_that_does_not_show_leases_does_not_stop_the_operator() -> None:
     _, others = known(lease("slinky", 1), clock=asyncio.get_running_loop().time)
 
-    async def may_see() -> bool:
+    async def may_watch() -> bool:
         return False
 
-    election = Election(None, others, may_see)
+    election = Election(None, others, may_watch)
     standing = asyncio.create_task(election.run())
     await election.won()
     standing.cancel()

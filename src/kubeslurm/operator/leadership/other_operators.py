@@ -1,4 +1,4 @@
-"""Other operators in the same cluster: while one is at work, this one keeps its hands off."""
+"""Other operators in the same cluster: while one is active, this one does not act."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -11,7 +11,7 @@ from kubeslurm.engine.manager import Runnable
 from kubeslurm.engine.store import Store
 
 LEASE_NAME = "slurm-operator"
-LOOK = 1.0
+CHECK_INTERVAL = 1.0
 log = structlog.get_logger("kubeslurm.operator")
 
 
@@ -20,9 +20,9 @@ class OtherOperatorError(Exception):
 
 
 class OtherOperators:
-    """Knows the Leases by which operators, ours and the Go one, say that they are alive in other namespaces.
+    """Reads the Leases by which operators, ours and the Go one, show that they are active in other namespaces.
 
-    A Lease counts as alive for its duration after we saw it change, on our own clock: wall clocks may differ.
+    A Lease counts as held for its duration after it was seen to change, on our own clock: wall clocks may differ.
     """
 
     def __init__(self, leases: Store[Key, Lease], source: Runnable, own: Key, clock: Callable[[], float]) -> None:
@@ -33,8 +33,8 @@ class OtherOperators:
         self._changed: dict[Key, float] = {}
         leases.subscribe(self._on_change)
 
-    def alive(self) -> Iterator[Lease]:
-        """The Leases, other than our own, whose holders are at work."""
+    def active(self) -> Iterator[Lease]:
+        """The Leases, other than our own, whose holders are active."""
         now = self._clock()
         for lease in self._leases:
             since = now - self._changed.get(Key(*lease.key), float("-inf"))
@@ -42,27 +42,27 @@ class OtherOperators:
                 yield lease
 
     async def clear(self) -> None:
-        """Returns once no other operator is at work."""
+        """Returns once no other operator is active."""
         await self._leases.wait_synced()
-        said: set[tuple[str, str]] = set()
-        while others := list(self.alive()):
+        logged: set[tuple[str, str]] = set()
+        while others := list(self.active()):
             for other in others:
                 who = (str(Key(*other.key)), other.spec.holderIdentity)
-                if who not in said:
+                if who not in logged:
                     log.warning(
-                        "another operator is at work; this one waits until it is gone. Remove one of the two, or give "
+                        "another operator is active; this one waits until it is gone. Remove one of the two, or give "
                         "both disjoint namespaces",
                         lease=who[0],
                         holder=who[1],
                     )
-                said.add(who)
-            await asyncio.sleep(LOOK)
+                logged.add(who)
+            await asyncio.sleep(CHECK_INTERVAL)
 
     async def run(self) -> None:
-        """Ends the process when another operator starts although we are at work: it does not know of us."""
+        """Ends the process when another operator starts to act: it does not look for this one."""
         while True:
-            await asyncio.sleep(LOOK)
-            for other in self.alive():
+            await asyncio.sleep(CHECK_INTERVAL)
+            for other in self.active():
                 raise OtherOperatorError(
                     f"{other.spec.holderIdentity} holds the Lease {Key(*other.key)} and acts on the same objects: "
                     "remove one of the two operators, or give both disjoint namespaces"

@@ -1,0 +1,1 @@
+"""Which replica of which operator may act."""

@@ -1,0 +1,1 @@
+"""Settings of the processes: what there is, and how they are read."""
