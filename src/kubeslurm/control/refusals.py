@@ -1,4 +1,4 @@
-"""What becomes of an object whose children the API server refuses: it says so, and asks again only now and then."""
+"""What happens when the API server rejects the children of an object: it is reported, and tried again seldom."""
 
 from collections.abc import Awaitable, Callable
 

@@ -1,4 +1,4 @@
-"""The one workload that an object keeps: applied, and said in an event when that replaces or takes over pods."""
+"""Applies the workload of an object, with an event when that replaces or takes over pods."""
 
 from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
@@ -22,7 +22,7 @@ REST = "what is read only at the start"
 async def keep(
     kube: Kube, events: Recorder, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
 ) -> None:
-    """Applies the workload; whoever owns it says what becomes of its pods."""
+    """Applies the workload; an event on its owner says what happens to the pods."""
     wanted = adapted(desired, live)
     await kube.apply(wanted)
     if live is None:
@@ -35,9 +35,9 @@ async def keep(
 
 
 def replaced(wanted: Tree, live: StatefulSet | Deployment) -> str:
-    """What has changed that running pods cannot see, in words; nothing if they may stay."""
+    """What has changed that running pods do not read; empty if they stay."""
     before, after = _annotations(live.spec), _annotations(wanted["spec"])
-    if names.RESTART_HASH not in before:  # another operator's, whose hashes say nothing to us
+    if names.RESTART_HASH not in before:  # another operator's, with other hashes
         return "another operator made them, and they are to change" if names.RESTART_HASH in after else ""
     changed = [file for name, file in FILES.items() if before.get(name) != after.get(name)]
     # The last hash covers some of the files a second time.

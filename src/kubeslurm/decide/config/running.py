@@ -19,13 +19,13 @@ class Running(msgspec.Struct, frozen=True):
         return cls(checksum=live.checksum, read_at=live.read_at) if live else None
 
 
-def has_read(wanted: int | None, before: Running | None, now: Running) -> bool:
-    """Whether slurmctld has read its files since `before` and found in them what is wanted."""
+def has_read(expected: int | None, before: Running | None, now: Running) -> bool:
+    """Whether slurmctld has read its files since `before` and found the expected checksum."""
     again = before is None or now.read_at > before.read_at
-    return again and (wanted is None or wanted == now.checksum)
+    return again and (expected is None or expected == now.checksum)
 
 
-def laggards(nodes: Iterable[Node], read_at: int) -> list[str]:
+def late_workers(nodes: Iterable[Node], read_at: int) -> list[str]:
     """Workers that answer but have not restarted their slurmd since slurmctld read its configuration."""
     return sorted(node.name for node in nodes if _follows(node) and (node.slurmd_start_time.value or 0) < read_at)
 

@@ -7,16 +7,16 @@ from kubeslurm.api.views import Pod
 from kubeslurm.decide.config.facts import Trial
 
 _KILLED = 128
-_SAID = re.compile(r"^(?:\w+: )?(?:\[[^\]]*\] )?(?:error|fatal): (?P<text>.*)$")
+_ERROR = re.compile(r"^(?:\w+: )?(?:\[[^\]]*\] )?(?:error|fatal): (?P<text>.*)$")
 _PLACE = re.compile(r"in file (?P<path>\S+) line (?P<line>\d+)(?:: (?P<text>.*))?")
 _PARTITION = re.compile(r"\bpartition (?P<name>[\w.-]+)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9]{2,}")
-# Said of many good configurations too, or only that something else was wrong.
+# Logged for many good configurations too, or only in consequence of another error.
 _NOISE = ("specified more than once", "MailProg is invalid", "Unable to process configuration file")
 
 
 def outcome(pod: Pod | None, container: str) -> Trial | None:
-    """The outcome as far as it is known, with slurmctld's own words; None when no trial was started."""
+    """The outcome as far as it is known, with slurmctld's own errors; None when no trial was started."""
     if pod is None or pod.deleting:
         return None
     status = pod.container_status(container)
@@ -31,11 +31,13 @@ def outcome(pod: Pod | None, container: str) -> Trial | None:
     return Trial("running", waiting.message if waiting else "")
 
 
-def explained(said: str, files: Mapping[str, str]) -> str:
-    """What slurmctld said, as `file:line: reason`, without what only follows from it."""
-    texts = [match["text"].strip() for line in said.splitlines() if (match := _SAID.match(line.strip()))]
-    telling = [text for text in texts if not any(noise in text for noise in _NOISE)] or texts
-    return "; ".join(dict.fromkeys(_placed(text, files) for text in telling)) or "slurmctld refused it without a word"
+def explained(log: str, files: Mapping[str, str]) -> str:
+    """The errors of slurmctld as `file:line: reason`, without those that only follow from another."""
+    texts = [match["text"].strip() for line in log.splitlines() if (match := _ERROR.match(line.strip()))]
+    causes = [text for text in texts if not any(noise in text for noise in _NOISE)] or texts
+    return (
+        "; ".join(dict.fromkeys(_placed(text, files) for text in causes)) or "slurmctld ended without an error message"
+    )
 
 
 def _placed(text: str, files: Mapping[str, str]) -> str:

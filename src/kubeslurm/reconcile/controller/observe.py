@@ -142,7 +142,7 @@ async def _reading(slurm: SlurmCluster) -> Reading | None:
                 return Reading(None, responding=any(ping.responding for ping in await slurm.client.ping()))
     except (SlurmError, TimeoutError):
         return None
-    return Reading(now, late_workers=tuple(running.laggards(slurm.snapshot.store, now.read_at)))
+    return Reading(now, late_workers=tuple(running.late_workers(slurm.snapshot.store, now.read_at)))
 
 
 async def _version(memory: Memory, pod: Pod | None, slurm: SlurmCluster | None) -> str:

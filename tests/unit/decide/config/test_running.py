@@ -1,6 +1,6 @@
 import msgspec
 
-from kubeslurm.decide.config.running import Running, has_read, laggards
+from kubeslurm.decide.config.running import Running, has_read, late_workers
 from kubeslurm.slurm.rest.models import Node
 
 
@@ -25,4 +25,4 @@ def test_only_workers_that_answer_are_expected_to_follow() -> None:
         node("d", ["IDLE", "NOT_RESPONDING"], 1),
         node("e", ["IDLE", "EXTERNAL"], 0),
     ]
-    assert laggards(nodes, 100) == ["b"]
+    assert late_workers(nodes, 100) == ["b"]

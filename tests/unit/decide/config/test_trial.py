@@ -77,5 +77,5 @@ def test_what_only_follows_from_the_mistake_is_left_out() -> None:
     assert explained(said, {}) == "bad"
 
 
-def test_silence_is_said_too() -> None:
-    assert "without a word" in explained("", {})
+def test_a_failure_without_an_error_message_is_reported() -> None:
+    assert "without an error message" in explained("", {})
