@@ -10,8 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from kubeslurm.slurm import hostlist
-from tests.support.nodeset import OVER, RESTAPI, Fate, Workers
-from tests.support.slurm import Slurm
+from tests.support.nodeset import OVER, Fate, Workers
+from tests.support.slurm import RESTAPI, Slurm
 from tests.support.waiting import wait_for
 
 MOST = 3

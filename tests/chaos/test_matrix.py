@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.nodeset import NODESET, Workers, evict, is_counted, is_protected, node_of
-from tests.support.slurm import Slurm
+from tests.support.nodeset import Workers, evict, is_counted, is_protected, node_of
+from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
 WEIGHTS = itertools.count(5000)

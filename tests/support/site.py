@@ -1,4 +1,4 @@
-"""A Slurm cluster with people on it: accounting, login pods, a directory with the users alice and bob, shared homes."""
+"""A Slurm cluster with users: accounting, login pods, a directory with the users alice and bob, shared homes."""
 
 import shlex
 import subprocess
@@ -13,15 +13,15 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.cli.up import helm, releases
 from kubeslurm.cli.up.login import Desk
 from kubeslurm.cli.up.product import Product
-from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host import cache
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.images import build as images
 from kubeslurm.local.sources import SOURCES
+from tests.support.kubernetes import Kubernetes, run
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
-NAMESPACE = "people"
+NAMESPACE = "site"
 EXAMPLE = SOURCES / "examples" / "login-ldap"
 # A hash of what the images are made from: under one fixed tag a kept cluster would go on with stale ones.
 TAG = cache.digest(*(SOURCES / "images" / name for name in ("slurm", "openldap")))[:12]
@@ -70,7 +70,7 @@ class Records(Slurm):
 
     def database(self, statement: str) -> str:
         """What the database server answers its administrator."""
-        return self.kubectl("exec", f"{self.name}-mariadb-0", "--", *MARIADB, f"--execute={statement}")
+        return self.exec(f"{self.name}-mariadb-0", "", *MARIADB, f"--execute={statement}")
 
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:
@@ -99,7 +99,7 @@ class Records(Slurm):
 class Site(Records):
     """The cluster, with what users do on it."""
 
-    def __init__(self, product: Product, cluster: Cluster, scratch: Path) -> None:
+    def __init__(self, product: Product, cluster: Kubernetes, scratch: Path) -> None:
         super().__init__(cluster, NAMESPACE)
         self.product = product
         self.scratch = scratch
@@ -131,8 +131,7 @@ class Site(Records):
         return done.stderr if done.returncode else ""
 
     def _logged_in(self, ssh: list[str], command: str) -> "subprocess.CompletedProcess[str]":
-        argv = ["timeout", str(PATIENCE), *ssh, command]
-        return subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        return run(["timeout", str(PATIENCE), *ssh, command])
 
     def ssh_command(self, user: str, pod: str, password: str = "") -> list[str]:
         """The beginning of a command line that logs a user in, from inside the cluster's network."""
@@ -157,7 +156,7 @@ class Site(Records):
 
     def login_pods(self, loginset: str = LOGIN) -> list[str]:
         labels = f"app.kubernetes.io/name=login,app.kubernetes.io/instance={loginset}"
-        found = self.get("pods", "", f"--selector={labels}")["items"]
+        found = self.items("pods", selector=labels)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def ready_logins(self, loginset: str = LOGIN) -> int:

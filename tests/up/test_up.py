@@ -14,12 +14,12 @@ import pytest
 
 from kubeslurm.cli.up import recipes, releases
 from kubeslurm.cli.up.login import desk_of_context
-from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import build as images
 from kubeslurm.local.images import buildah
-from tests.support.rest import wait_until_at_rest
+from tests.support.kubernetes import Kubernetes
+from tests.support.settled import wait_until_settled
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
@@ -33,8 +33,8 @@ RIVAL = {
 
 
 @pytest.fixture(scope="module")
-def own() -> Iterator[Cluster]:
-    cluster = Cluster(NAME)
+def own() -> Iterator[Kubernetes]:
+    cluster = Kubernetes(NAME)
     cluster.down(purge=True)
     yield cluster
     cluster.down(purge=True)
@@ -42,13 +42,13 @@ def own() -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def said(own: Cluster) -> str:
+def said(own: Kubernetes) -> str:
     """What the first `up` says."""
     return up(own, "--name", NAME, "--nodes", "2")
 
 
 @pytest.fixture(scope="module")
-def foreign(own: Cluster, said: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def foreign(own: Kubernetes, said: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Options for the same cluster, emptied, of which only the context of a kubeconfig and a registry are known."""
     done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=own)
     assert done.returncode == 0, done.stderr
@@ -59,7 +59,7 @@ def foreign(own: Cluster, said: str, tmp_path_factory: pytest.TempPathFactory) -
     return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
 
 
-def publish(cluster: Cluster) -> None:
+def publish(cluster: Kubernetes) -> None:
     """Puts the images into the cluster's registry under the tags of a release."""
     chart = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
     with Progress() as progress:
@@ -70,7 +70,7 @@ def publish(cluster: Cluster) -> None:
         images.push(published, cluster.registry, ca=cluster.ca)
 
 
-def kubeslurm(*words: str, cluster: Cluster, answer: str = "") -> "subprocess.CompletedProcess[str]":
+def kubeslurm(*words: str, cluster: Kubernetes, answer: str = "") -> "subprocess.CompletedProcess[str]":
     program = Path(sys.executable).with_name("kubeslurm")
     env = os.environ | {
         "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
@@ -81,13 +81,13 @@ def kubeslurm(*words: str, cluster: Cluster, answer: str = "") -> "subprocess.Co
     )
 
 
-def up(cluster: Cluster, *words: str) -> str:
+def up(cluster: Kubernetes, *words: str) -> str:
     done = kubeslurm("up", *words, cluster=cluster)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def paste(cluster: Cluster, said: str, sign: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
+def paste(cluster: Kubernetes, said: str, sign: str, typed: str = "") -> "subprocess.CompletedProcess[str]":
     """Runs the line with this sign at its end, as it was printed, in a shell."""
     (line,) = (line for line in said.splitlines() if line.startswith("  ") and re.search(sign, line))
     env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
@@ -96,7 +96,7 @@ def paste(cluster: Cluster, said: str, sign: str, typed: str = "") -> "subproces
     )
 
 
-def pasted(cluster: Cluster, said: str, sign: str, typed: str = "") -> str:
+def pasted(cluster: Kubernetes, said: str, sign: str, typed: str = "") -> str:
     """What that line says."""
     done = paste(cluster, said, sign, typed)
     assert done.returncode == 0, f"{done.args[-1]}: {done.stdout}{done.stderr}"
@@ -107,7 +107,7 @@ def job_ids(records: str) -> set[str]:
     return {line.split()[0] for line in records.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
 
 
-def lines_work(cluster: Cluster, said: str, before: Set[str] = frozenset()) -> Set[str]:
+def lines_work(cluster: Kubernetes, said: str, before: Set[str] = frozenset()) -> Set[str]:
     """Pastes the lines for logging in and for the records of jobs; the jobs in them, more than there were before."""
     assert {"worker-0", "worker-1"} <= set(said.split())
     assert "worker" in pasted(cluster, said, r"config login$", "sinfo --Node\n")
@@ -116,17 +116,17 @@ def lines_work(cluster: Cluster, said: str, before: Set[str] = frozenset()) -> S
     return wait_for("the record of another job", lambda: found if (found := job_ids(look().stdout)) > before else None)
 
 
-def submitted(cluster: Cluster, said: str) -> int:
+def submitted(cluster: Kubernetes, said: str) -> int:
     """Pastes the line that submits a job; the number of that job."""
     return int(pasted(cluster, said, r"sbatch .*$").removeprefix("Submitted batch job "))
 
 
-def workers(cluster: Cluster) -> int:
+def workers(cluster: Kubernetes) -> int:
     pods = ("get", "pods", "--namespace=slurm", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
     return len(cluster.kubectl(*pods).split())
 
 
-def test_up_ends_with_lines_that_work_when_pasted(own: Cluster, said: str) -> None:
+def test_up_ends_with_lines_that_work_when_pasted(own: Kubernetes, said: str) -> None:
     assert "Slurm is up after" in said
     lines_work(own, said)
     assert submitted(own, said)
@@ -138,15 +138,15 @@ def test_up_ends_with_lines_that_work_when_pasted(own: Cluster, said: str) -> No
 
 
 @pytest.mark.usefixtures("said")
-def test_a_second_up_changes_nothing_and_says_so(own: Cluster) -> None:
-    wait_until_at_rest(Slurm(own), 2)
+def test_a_second_up_changes_nothing_and_says_so(own: Kubernetes) -> None:
+    wait_until_settled(Slurm(own), 2)
     before = own.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name")
     assert "nothing was changed" in up(own, "--name", NAME)
     assert own.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name") == before
 
 
 @pytest.mark.usefixtures("said")
-def test_history_outlives_down_and_up(own: Cluster) -> None:
+def test_history_outlives_down_and_up(own: Kubernetes) -> None:
     said = up(own, "--name", NAME)
     before = lines_work(own, said)
     last = submitted(own, said)
@@ -158,7 +158,7 @@ def test_history_outlives_down_and_up(own: Cluster) -> None:
     assert submitted(own, said) > last + 1
 
 
-def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Cluster, foreign: list[str]) -> None:
+def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Kubernetes, foreign: list[str]) -> None:
     done = kubeslurm("up", *foreign, cluster=own, answer="n\n")
     assert done.returncode == 1
     assert CONTEXT in done.stdout
@@ -167,7 +167,7 @@ def test_nothing_happens_to_a_cluster_of_somebody_else_without_a_yes(own: Cluste
     )
 
 
-def test_up_refuses_beside_another_operator(own: Cluster, foreign: list[str]) -> None:
+def test_up_refuses_beside_another_operator(own: Kubernetes, foreign: list[str]) -> None:
     renewed = datetime.now(UTC) + timedelta(hours=1)  # and so still of late, however long the command takes
     spec = {"holderIdentity": "somebody", "leaseDurationSeconds": 3600, "renewTime": f"{renewed:%FT%T.%fZ}"}
     own.kubectl("apply", "--filename=-", stdin=json.dumps(RIVAL | {"spec": spec}))
@@ -179,7 +179,7 @@ def test_up_refuses_beside_another_operator(own: Cluster, foreign: list[str]) ->
     assert "Another slurm-operator is at work on this cluster, in the namespace default" in done.stderr
 
 
-def test_up_works_on_a_cluster_of_somebody_else_and_history_outlives_down(own: Cluster, foreign: list[str]) -> None:
+def test_up_works_on_a_cluster_of_somebody_else_and_history_outlives_down(own: Kubernetes, foreign: list[str]) -> None:
     before = lines_work(own, up(own, *foreign, "--yes"))
     done = kubeslurm("down", "--context", CONTEXT, "--yes", cluster=own)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,79 @@
+"""`helm uninstall` of a Slurm cluster leaves nothing but what retention says."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from kubeslurm.cli.up import helm, releases
+from kubeslurm.cli.up.helm import Release
+from kubeslurm.cli.up.product import Product
+from tests.support.kubernetes import Kubernetes
+from tests.support.nodeset import Workers, leads
+from tests.support.slurm import Slurm
+from tests.support.waiting import wait_for
+
+NAMESPACE = "second"
+
+
+@pytest.fixture
+def second(cluster: Kubernetes, product: Product) -> Iterator[Slurm]:
+    """Another Slurm cluster beside the first."""
+    base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
+    release = Release("slurm-two", NAMESPACE, base.chart, base.values)
+    slurm = Slurm(cluster, NAMESPACE, "slurm-two")
+    try:
+        helm.install(product.access, release)
+        slurm.wait_until_idle(1)
+        yield slurm
+    finally:
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=180s")
+
+
+def left(slurm: Slurm) -> list[str]:
+    kinds = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
+    workloads = "pods,statefulsets,deployments,services,poddisruptionbudgets,controllerrevisions"
+    text = slurm.kubectl("get", f"{kinds},{workloads}", "--output=name")
+    own = slurm.kubectl("get", "configmaps,secrets", "--output=name").split()
+    return text.split() + [name for name in own if "kube-root-ca" not in name]
+
+
+def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Product) -> None:
+    helm.uninstall(product.access, "slurm-two", NAMESPACE)
+    wait_for("everything to be gone", lambda: not left(second))
+    claims = second.kubectl("get", "persistentvolumeclaims", "--output=name").split()
+    assert claims == ["persistentvolumeclaim/statesave-slurm-two-controller-0"]
+
+
+def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second: Slurm, product: Product) -> None:
+    before = second.submit("true")
+    second.wait_for_job(before, "COMPLETED")
+    try:
+        helm.uninstall(product.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
+        helm.uninstall(product.access, "slurm-two", NAMESPACE)
+        wait_for("everything to be gone", lambda: not left(second))
+    finally:
+        helm.install(product.access, releases.operator(product.tags), wait=True)
+    base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
+    helm.install(product.access, msgspec.structs.replace(base, name="slurm-two", namespace=NAMESPACE))
+    second.wait_until_idle(1)
+    assert second.submit("true") > before
+
+
+def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, product: Product) -> None:
+    workers = Workers(second, "slurm-two-worker-worker")
+    job = workers.run_job(600)
+    uids = workers.uids()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        removing = pool.submit(helm.uninstall, product.access, "slurm-two", NAMESPACE)
+        # Helm deletes the keys first, and slurmctld's answers can be had only with one of them.
+        wait_for("the key to be gone", lambda: not second.find("secret", "slurm-two-auth-jwt"))
+        wait_for("the drain", lambda: "drain" in second.nodes().get("worker-0", "") or None)
+        workers.kill_operator()
+        wait_for("another operator to lead", lambda: leads(second) or None)
+        assert workers.uids() == uids
+        assert second.job_state(job) == "RUNNING"
+        second.run("scancel", str(job))
+        wait_for("everything to be gone", lambda: not left(second))
+        removing.result(timeout=180)
