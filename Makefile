@@ -29,13 +29,26 @@ test: lint types layers ## everything but the long chaos and benchmark runs
 test-fast: lint types layers ## what needs no cluster, in less than a minute
 	$(BIN)/pytest -n auto tests/unit tests/property
 
-# One run each, so that the cluster of one suite is gone before the next starts its own.
+# Side by side, because all of it waits more than it works; the shorter half is shown when the longer one is over.
 test-cluster: $(READY) test-tools
+	@rm -rf .requests
+	@echo "tests/local, integration, slurm and up run beside tests/e2e: see .test-parts.log"
+	@$(MAKE) test-parts > .test-parts.log 2>&1 & parts=$$!; \
+	  $(MAKE) test-e2e && e2e=passed || e2e=failed; \
+	  wait $$parts && parts=passed || parts=failed; \
+	  cat .test-parts.log; [ "$$parts $$e2e" = "passed passed" ]
+	$(BIN)/pytest tests/rights
+
+.PHONY: test-parts test-e2e
+# One run each, so that the cluster of one suite is gone before the next starts its own.
+test-parts: $(READY)
 	$(BIN)/pytest tests/local
 	$(BIN)/pytest tests/integration tests/slurm
-	rm -rf .requests
-	$(BIN)/pytest -n 2 tests/e2e
-	$(BIN)/pytest tests/rights tests/up
+	$(BIN)/pytest tests/up
+
+# A process that dies is not replaced: its cluster would be left behind, and the run might never end.
+test-e2e: $(READY)
+	$(BIN)/pytest -n 2 --max-worker-restart=0 tests/e2e
 
 lint: $(READY) ## style
 	$(BIN)/ruff check
@@ -72,7 +85,7 @@ lock: $(READY) ## renew the lock files from pyproject.toml
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean: ## remove the virtual environment and tool caches
-	rm -rf $(VENV) .requests .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .requests .test-parts.log .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # The virtual environment, made again when the lock file or the project file changes.
 $(READY): requirements-dev.lock pyproject.toml

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from kubeslurm.api.meta import Tree
 from kubeslurm.cli.up import recipes
 from kubeslurm.cli.up.product import Product, access_to
 from kubeslurm.local.host import cache
@@ -23,6 +24,8 @@ from tests.support.slurm import Slurm
 
 NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"))))
 WORKERS = 2
+# A worker that is deleted under its job waits for it until its time is over.
+SHORT: Tree = {"nodesetDefaults": {"podSpec": {"terminationGracePeriodSeconds": 5}}}
 REQUESTS = Path(__file__).parents[2] / ".requests"  # what the product asked of each API server, for tests/rights
 
 
@@ -60,7 +63,7 @@ def product() -> Iterator[Product]:
         with cache.lock("end-to-end", waiting=lambda: progress.say("another test process builds the images")):
             recipes.build(progress)
         whole = Product.local(NAME, None, progress)
-        whole.install({}, progress)
+        whole.install(SHORT, progress)
     try:
         yield whole
     finally:

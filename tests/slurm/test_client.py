@@ -80,6 +80,7 @@ async def test_features_comment_and_extra_are_written(client: SlurmClient) -> No
 
 async def test_resuming_a_node_that_is_fine_succeeds(client: SlurmClient) -> None:
     await client.update_nodes(["n1", "n2"], NodeUpdate.resume())
+    assert [(await read(client, name)).idle for name in ("n1", "n2")] == [True, True]
 
 
 async def test_one_unknown_node_does_not_hold_up_the_others(client: SlurmClient) -> None:

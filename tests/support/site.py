@@ -76,7 +76,7 @@ class Records(Slurm):
     def reading(self, table: str) -> Iterator[None]:
         """Somebody reads a table and has not finished: whoever wants to change its columns has to wait."""
         inside = ("exec", "--stdin", f"{self.name}-mariadb-0", "--", *MARIADB, "--unbuffered")
-        argv = self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)
+        argv = ["timeout", str(2 * SLOWLY), *self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
             assert reader.stdin is not None
             assert reader.stdout is not None

@@ -110,7 +110,7 @@ def job_ids(records: str) -> set[str]:
 def lines_work(cluster: Kubernetes, said: str, before: Set[str] = frozenset()) -> Set[str]:
     """Pastes the lines for logging in and for the records of jobs; the jobs in them, more than there were before."""
     assert {"worker-0", "worker-1"} <= set(said.split())
-    assert "worker" in pasted(cluster, said, r"config login$", "sinfo --Node\n")
+    assert {"worker-0", "worker-1"} <= set(pasted(cluster, said, r"config login$", "sinfo --Node\n").split())
     # After `down` and `up` the database may take longer to come back than everything else.
     look = partial(paste, cluster, said, r"sacct .*$")
     return wait_for("the record of another job", lambda: found if (found := job_ids(look().stdout)) > before else None)
@@ -129,7 +129,8 @@ def workers(cluster: Kubernetes) -> int:
 def test_up_ends_with_lines_that_work_when_pasted(own: Kubernetes, said: str) -> None:
     assert "Slurm is up after" in said
     lines_work(own, said)
-    assert submitted(own, said)
+    job = submitted(own, said)
+    Slurm(own).wait_for_job(job, "COMPLETED")
     assert "slurm-worker-worker" in pasted(own, said, r"get slurm$")
     assert "scaled" in pasted(own, said, r"scale nodeset/\S+ --replicas=3$")
     wait_for("a third worker", lambda: workers(own) == 3)

@@ -42,11 +42,11 @@ def loaded(slurm: Slurm) -> Loaded:
 
 
 def test_a_good_change_becomes_live_without_a_restart(slurm: Slurm, extra: str) -> None:
-    before = slurm.get("pod", "slurm-controller-0")["status"]["containerStatuses"]
+    before = slurm.get("pod", slurm.controller)["status"]["containerStatuses"]
     change(slurm, f"{extra}\nMaxJobCount=4321")
     wait_for("the change to be live", lambda: slurm.config("MaxJobCount") == "4321" or None)
     wait_for("the status to say so", slurm.config_is_live)
-    after = slurm.get("pod", "slurm-controller-0")["status"]["containerStatuses"]
+    after = slurm.get("pod", slurm.controller)["status"]["containerStatuses"]
     assert [each["containerID"] for each in before] == [each["containerID"] for each in after]
     slurm.wait_until_idle(2)
 
@@ -111,9 +111,9 @@ def test_a_bad_file_in_a_referenced_configmap_is_refused_too(slurm: Slurm) -> No
 def test_a_topology_that_is_taken_away_is_given_up(slurm: Slurm) -> None:
     def change_to(text: str | None, *, shows: bool) -> None:
         """Ends when slurmctld, restarted for it, shows or does not show the switch."""
-        before = uid(slurm.get("pod", "slurm-controller-0"))
+        before = uid(slurm.get("pod", slurm.controller))
         slurm.patch("configmap", "slurm-config-extra", {"data": {"topology.yaml": text}})
-        wait_for("another pod", lambda: (pod := slurm.find("pod", "slurm-controller-0")) and uid(pod) != before)
+        wait_for("another pod", lambda: (pod := slurm.find("pod", slurm.controller)) and uid(pod) != before)
         wait_for("slurmctld to answer", lambda: slurm.config("ClusterName") != "")
         assert ("SwitchName=row" in slurm.run("scontrol", "show", "topology")) is shows
 

@@ -39,10 +39,16 @@ def operator(product: Product) -> Iterator[Operator]:
 
 @pytest.fixture
 def workers(slurm: Slurm) -> Iterator[Workers]:
-    yield Workers(slurm)
-    slurm.run("scontrol", "update", "nodename=worker-0", "state=resume", check=False)
-    slurm.cluster.kubectl("uncordon", *slurm.cluster.kubectl("get", "nodes", "--output=name").split())
+    found = Workers(slurm)
+    yield found
+    slurm.run("scontrol", "update", f"nodename={','.join(found.names())}", "state=resume", check=False)
     slurm.cluster.kubectl("taint", "nodes", "--all", f"{MARK}-", check=False)
+
+
+@pytest.fixture
+def name(workers: Workers) -> str:
+    """One of the two workers."""
+    return workers.names()[0]
 
 
 class Shown(NamedTuple):
@@ -65,75 +71,73 @@ def mark(workers: Workers, host: str) -> str | None:
     return annotations.get(MARK)
 
 
-def scontrol(workers: Workers, *update: str) -> None:
-    workers.slurm.run("scontrol", "update", "nodename=worker-0", *update)
+def scontrol(workers: Workers, name: str, *update: str) -> None:
+    workers.slurm.run("scontrol", "update", f"nodename={name}", *update)
 
 
 def test_a_taint_shows_a_drain_until_a_user_removes_it_or_a_cordon_takes_its_place(
-    operator: Operator, workers: Workers
+    operator: Operator, workers: Workers, name: str
 ) -> None:
     operator.show_as("Taint")
-    host, pod = node_of(workers.pod("worker-0")), workers.uid("worker-0")
-    scontrol(workers, "state=drain", "reason=bad disk")
-    wait_for("the taint", lambda: shown(workers, host) == Shown("worker-0: bad disk", tainted=True))
+    host, pod = node_of(workers.pod(name)), workers.uid(name)
+    scontrol(workers, name, "state=drain", "reason=bad disk")
+    wait_for("the taint", lambda: shown(workers, host) == Shown(f"{name}: bad disk", tainted=True))
     wait_for("the mark", lambda: mark(workers, host) == "Taint")
     # A user's removal holds although the drain in Slurm goes on; the next drain is another one.
     workers.slurm.cluster.kubectl("taint", "node", host, f"{MARK}-")
-    scontrol(workers, "state=drain", "reason=still bad")
-    wait_for("the new reason", lambda: shown(workers, host) == Shown("worker-0: still bad"))
-    scontrol(workers, "state=resume")
+    scontrol(workers, name, "state=drain", "reason=still bad")
+    wait_for("the new reason", lambda: shown(workers, host) == Shown(f"{name}: still bad"))
+    scontrol(workers, name, "state=resume")
     wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
-    scontrol(workers, "state=drain", "reason=bad again")
-    wait_for("the taint", lambda: shown(workers, host) == Shown("worker-0: bad again", tainted=True))
+    scontrol(workers, name, "state=drain", "reason=bad again")
+    wait_for("the taint", lambda: shown(workers, host) == Shown(f"{name}: bad again", tainted=True))
     operator.show_as("Cordon")
-    wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad again", cordoned=True))
+    wait_for("the cordon", lambda: shown(workers, host) == Shown(f"{name}: bad again", cordoned=True))
     # Neither way drains a second time in Slurm, nor drives the worker away.
-    assert workers.reasons().get("worker-0", "") == "bad again"
-    assert workers.uid("worker-0") == pod
-    scontrol(workers, "state=resume")
+    assert workers.reasons().get(name, "") == "bad again"
+    assert workers.uid(name) == pod
+    scontrol(workers, name, "state=resume")
     wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
     workers.wait_until_idle(2)
 
 
-def test_an_admins_drain_cordons_the_node_until_the_admin_resumes(operator: Operator, workers: Workers) -> None:
+def test_an_admins_drain_cordons_the_node_until_it_is_resumed(operator: Operator, workers: Workers, name: str) -> None:
     operator.show_as("Cordon")
-    host = node_of(workers.pod("worker-0"))
-    scontrol(workers, "state=drain", "reason=bad fan")
-    wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad fan", cordoned=True))
-    assert workers.reasons().get("worker-0", "") == "bad fan"
-    scontrol(workers, "state=resume")
+    host = node_of(workers.pod(name))
+    scontrol(workers, name, "state=drain", "reason=bad fan")
+    wait_for("the cordon", lambda: shown(workers, host) == Shown(f"{name}: bad fan", cordoned=True))
+    assert workers.reasons().get(name, "") == "bad fan"
+    scontrol(workers, name, "state=resume")
     wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
     workers.wait_until_idle(2)
     # A user's uncordon is respected although the drain in Slurm goes on.
-    scontrol(workers, "state=drain", "reason=bad fan again")
+    scontrol(workers, name, "state=drain", "reason=bad fan again")
     wait_for("the cordon", lambda: shown(workers, host).cordoned)
     workers.slurm.cluster.kubectl("uncordon", host)
-    scontrol(workers, "state=drain", "reason=still bad")
-    wait_for("the new reason", lambda: shown(workers, host) == Shown("worker-0: still bad"))
+    scontrol(workers, name, "state=drain", "reason=still bad")
+    wait_for("the new reason", lambda: shown(workers, host) == Shown(f"{name}: still bad"))
     # A user's cordon outlives the admin's drain, and is what Slurm is told then.
     workers.slurm.cluster.kubectl("cordon", host)
     workers.slurm.cluster.kubectl("annotate", "node", host, f"{MARK}-")
     wait_for("the cordon to be left to the user", lambda: mark(workers, host) == "Seen")
-    scontrol(workers, "state=resume")
-    wait_for(
-        "the user's cordon to drain", lambda: f"Node ({host}) was cordoned" in workers.reasons().get("worker-0", "")
-    )
+    scontrol(workers, name, "state=resume")
+    wait_for("the user's cordon to drain", lambda: f"Node ({host}) was cordoned" in workers.reasons().get(name, ""))
     wait_for("the user's cordon alone", lambda: shown(workers, host) == Shown(cordoned=True))
     workers.slurm.cluster.kubectl("uncordon", host)
     workers.wait_until_idle(2)
 
 
 def test_as_a_condition_a_drain_is_only_said_and_an_earlier_cordon_for_it_is_undone(
-    operator: Operator, workers: Workers
+    operator: Operator, workers: Workers, name: str
 ) -> None:
     operator.show_as("Cordon")
-    host = node_of(workers.pod("worker-0"))
-    scontrol(workers, "state=drain", "reason=bad cable")
-    wait_for("the cordon", lambda: shown(workers, host) == Shown("worker-0: bad cable", cordoned=True))
+    host = node_of(workers.pod(name))
+    scontrol(workers, name, "state=drain", "reason=bad cable")
+    wait_for("the cordon", lambda: shown(workers, host) == Shown(f"{name}: bad cable", cordoned=True))
     operator.show_as("Condition")
-    wait_for("the condition alone", lambda: shown(workers, host) == Shown("worker-0: bad cable"))
+    wait_for("the condition alone", lambda: shown(workers, host) == Shown(f"{name}: bad cable"))
     wait_for("no mark", lambda: mark(workers, host) is None)
-    assert workers.reasons().get("worker-0", "") == "bad cable"
-    scontrol(workers, "state=resume")
+    assert workers.reasons().get(name, "") == "bad cable"
+    scontrol(workers, name, "state=resume")
     wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
     workers.wait_until_idle(2)

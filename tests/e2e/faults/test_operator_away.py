@@ -22,7 +22,7 @@ def go_without_operator(slurm: Slurm, seconds: int) -> None:
         job = slurm.submit(f"sleep {seconds}")
         slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=4567"}})
         assert set(slurm.hosts("--nodes=1")) < set(slurm.nodes())
-        slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=true")
+        slurm.kubectl("delete", "pod", slurm.controller, "--wait=true")
         wait_for("slurmctld to be back by itself", lambda: slurm.config("MaxJobCount") != "")
         slurm.wait_for_job(job, "COMPLETED", within=WITHIN + seconds)
         assert slurm.hosts("--nodes=2") == sorted(slurm.nodes())

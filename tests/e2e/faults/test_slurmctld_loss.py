@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.nodeset import Workers
+from tests.support.nodeset import Workers, node_of
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
@@ -48,9 +48,9 @@ def test_a_first_boot_that_was_cut_short_does_not_end_in_a_crash_loop(slurm: Slu
 
 def test_a_deleted_pod_comes_back_with_its_jobs(slurm: Slurm) -> None:
     job = saved_job(slurm)
-    uid = slurm.get("pod", "slurm-controller-0")["metadata"]["uid"]
-    slurm.kubectl("delete", "pod", "slurm-controller-0", "--wait=false")
-    wait_for("another pod", lambda: (pod := slurm.find("pod", "slurm-controller-0")) and pod["metadata"]["uid"] != uid)
+    uid = slurm.get("pod", slurm.controller)["metadata"]["uid"]
+    slurm.kubectl("delete", "pod", slurm.controller, "--wait=false")
+    wait_for("another pod", lambda: (pod := slurm.find("pod", slurm.controller)) and pod["metadata"]["uid"] != uid)
     slurm.wait_for_job(job, "RUNNING")
     assert set(slurm.hosts("--nodes=1")) < set(slurm.nodes())
 
@@ -65,9 +65,8 @@ def test_a_job_goes_on_while_slurmctld_is_away(slurm: Slurm) -> None:
 
 @pytest.mark.parametrize("sign", ["deleted", "out of service"])
 def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm, sign: str) -> None:
-    place = slurm.get("pod", "slurm-controller-0")["spec"]["nodeName"]
-    elsewhere = [name for name, pod in Workers(slurm).pods().items() if pod["spec"]["nodeName"] != place]
-    job = saved_job(slurm, f"--nodelist={elsewhere[0]}")
+    place = node_of(slurm.get("pod", slurm.controller))
+    job = saved_job(slurm, f"--nodelist={Workers(slurm).away_from_slurmctld()}")
     slurm.cluster.node(place).kill()
     try:
         if sign == "deleted":
@@ -76,14 +75,10 @@ def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm, sign: str)
             slurm.cluster.kubectl("taint", "node", place, OUT_OF_SERVICE)
         wait_for(
             "slurmctld on another node",
-            lambda: (
-                (pod := slurm.find("pod", "slurm-controller-0")) and pod["spec"].get("nodeName") not in (None, place)
-            ),
+            lambda: (pod := slurm.find("pod", slurm.controller)) and pod["spec"].get("nodeName") not in (None, place),
         )
         wait_for("slurmctld to answer", lambda: started(slurm) != "")
         slurm.wait_for_job(job, "RUNNING")
     finally:
         slurm.cluster.kubectl("taint", "node", place, f"{OUT_OF_SERVICE}-", check=False)
         slurm.cluster.node(place).start()
-    slurm.run("scancel", str(job), check=False)
-    slurm.wait_until_idle(2)

@@ -11,7 +11,7 @@ from kubeslurm.cli.up.helm import Release
 from kubeslurm.cli.up.product import Product
 from tests.support.kubernetes import Kubernetes
 from tests.support.nodeset import Workers, leads
-from tests.support.slurm import Slurm
+from tests.support.slurm import KINDS, Slurm
 from tests.support.waiting import wait_for
 
 NAMESPACE = "second"
@@ -32,11 +32,9 @@ def second(cluster: Kubernetes, product: Product) -> Iterator[Slurm]:
 
 
 def left(slurm: Slurm) -> list[str]:
-    kinds = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
-    workloads = "pods,statefulsets,deployments,services,poddisruptionbudgets,controllerrevisions"
-    text = slurm.kubectl("get", f"{kinds},{workloads}", "--output=name")
-    own = slurm.kubectl("get", "configmaps,secrets", "--output=name").split()
-    return text.split() + [name for name in own if "kube-root-ca" not in name]
+    workloads = ("pods", "statefulsets", "deployments", "services", "poddisruptionbudgets", "controllerrevisions")
+    names = [each["metadata"]["name"] for each in slurm.items(*KINDS, *workloads, "configmaps", "secrets")]
+    return [name for name in names if "kube-root-ca" not in name]
 
 
 def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Product) -> None:
@@ -69,9 +67,9 @@ def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, produ
         removing = pool.submit(helm.uninstall, product.access, "slurm-two", NAMESPACE)
         # Helm deletes the keys first, and slurmctld's answers can be had only with one of them.
         wait_for("the key to be gone", lambda: not second.find("secret", "slurm-two-auth-jwt"))
-        wait_for("the drain", lambda: "drain" in second.nodes().get("worker-0", "") or None)
+        wait_for("the drain", lambda: any("drain" in state for state in second.nodes().values()))
         workers.kill_operator()
-        wait_for("another operator to lead", lambda: leads(second) or None)
+        wait_for("another operator to lead", lambda: leads(second))
         assert workers.uids() == uids
         assert second.job_state(job) == "RUNNING"
         second.run("scancel", str(job))

@@ -16,19 +16,14 @@ POOL = "kubeslurm.test/pool"
 def host(slurm: Slurm) -> Iterator[str]:
     """A Kubernetes node without a worker, and without slurmctld."""
     first = Workers(slurm)
-    try:
-        first.scale(1)
-        first.wait_until_idle(1)
-        taken = {node_of(pod) for pod in first.pods().values()} | {node_of(slurm.get("pod", "slurm-controller-0"))}
-        every = slurm.cluster.kubectl("get", "nodes", "--output=name").replace("node/", "").split()
-        found = next(name for name in every if name not in taken)
-        yield found
-        slurm.cluster.node(found).start()
-        slurm.cluster.kubectl("taint", "node", found, "repair-", check=False)
-        slurm.cluster.kubectl("label", "node", found, f"{POOL}-", check=False)
-    finally:
-        first.scale(2)
-    first.wait_until_idle(2)
+    first.scale(1)
+    first.wait_until_idle(1)
+    taken = {node_of(pod) for pod in first.pods().values()} | {node_of(slurm.get("pod", slurm.controller))}
+    found = next(node.name for node in slurm.cluster.spec.nodes if node.name not in taken)
+    yield found
+    slurm.cluster.node(found).start()
+    slurm.cluster.kubectl("taint", "node", found, "repair-", check=False)
+    slurm.cluster.kubectl("label", "node", found, f"{POOL}-", check=False)
 
 
 @pytest.fixture

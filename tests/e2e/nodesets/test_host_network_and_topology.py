@@ -1,6 +1,5 @@
 """A worker on its node's own network, pinned to that node, with the node's place in the topology."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -11,13 +10,9 @@ from tests.support.waiting import wait_for
 
 
 @pytest.fixture
-def hosted(slurm: Slurm) -> Iterator[Workers]:
+def hosted(slurm: Slurm) -> Workers:
     pod: dict[str, Any] = {"hostNetwork": True, "dnsPolicy": "ClusterFirstWithHostNet"}
-    found = Workers.create(slurm, "hosted", "hosted-", pinToNode=True, ordinalPadding=2, pod=pod)
-    yield found
-    found.delete()
-    for host in slurm.cluster.kubectl("get", "nodes", "--output=name").split():
-        slurm.cluster.kubectl("annotate", host, "topology.slinky.slurm.net/spec-", check=False)
+    return Workers.create(slurm, "hosted", "hosted-", pinToNode=True, ordinalPadding=2, pod=pod)
 
 
 def one(workers: Workers) -> dict[str, Any]:
@@ -44,21 +39,22 @@ def test_a_worker_on_the_host_network_has_its_nodes_name_and_returns_to_it(hoste
     assert terms["nodeSelectorTerms"][0]["matchFields"][0]["values"] == [host]
     wait_for("the worker", lambda: is_idle(hosted, host))
     assert node_of(one(hosted)) == host
-    assert slurm.get(NODESET, hosted.name)["status"]["selector"]
+    assert f"instance={hosted.name}" in slurm.get(NODESET, hosted.name)["status"]["selector"]
 
 
 def test_the_place_of_a_node_is_written_on_its_worker(slurm: Slurm) -> None:
     workers = Workers(slurm)
-    host = node_of(workers.pod("worker-0"))
+    name = workers.names()[0]
+    host = node_of(workers.pod(name))
     slurm.cluster.kubectl("annotate", "node", host, "topology.slinky.slurm.net/spec=default:s1")
     try:
-        wait_for("the annotation on the pod", lambda: place(workers) == "default:s1")
+        wait_for("the annotation on the pod", lambda: place(workers, name) == "default:s1")
     finally:
         slurm.cluster.kubectl("annotate", "node", host, "topology.slinky.slurm.net/spec-")
-    wait_for("it to be gone", lambda: place(workers) is None)
+    wait_for("it to be gone", lambda: place(workers, name) is None)
     workers.wait_until_idle(2)
 
 
-def place(workers: Workers) -> str | None:
-    annotations: dict[str, str] = workers.pod("worker-0")["metadata"]["annotations"]
+def place(workers: Workers, name: str) -> str | None:
+    annotations: dict[str, str] = workers.pod(name)["metadata"]["annotations"]
     return annotations.get("topology.slinky.slurm.net/spec")

@@ -17,7 +17,6 @@ def workers(slurm: Slurm) -> Iterator[Workers]:
     found.change({"paused": True, "revisionHistoryLimit": 1})
     yield found
     found.change({"paused": False, "extraConf": before, "revisionHistoryLimit": 0})
-    found.wait_until_idle(2)
 
 
 def test_no_worker_is_replaced_when_the_old_template_is_wanted_again(workers: Workers) -> None:

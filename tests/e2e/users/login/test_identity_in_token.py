@@ -2,6 +2,9 @@
 
 import base64
 import json
+from collections.abc import Iterator
+
+import pytest
 
 from tests.support.site import Site
 from tests.support.waiting import wait_for
@@ -26,16 +29,21 @@ TOKEN = {
 }
 
 
-def test_a_user_who_exists_nowhere_runs_a_job_by_the_claims_of_a_token(site: Site) -> None:
+@pytest.fixture
+def token(site: Site) -> Iterator[str]:
+    """A token that says who carol is."""
     site.kubectl("apply", "--filename=-", stdin=json.dumps(TOKEN))
     secret = wait_for("the token", lambda: site.find("secret", "carol-jwt-carol"))
-    token = base64.b64decode(secret["data"]["SLURM_JWT"]).decode()
+    yield base64.b64decode(secret["data"]["SLURM_JWT"]).decode()
+    site.kubectl("delete", "tokens.slinky.slurm.net", "carol")
+
+
+def test_a_user_who_exists_nowhere_runs_a_job_by_the_claims_of_a_token(site: Site, token: str) -> None:
     job = submit(site, token, "#!/bin/sh\nid --user > /tmp/carol.txt\n")
     site.wait_for_job(job, "COMPLETED")
     uid, node = site.run("squeue", "--noheader", "--states=all", f"--jobs={job}", "--format=%U %N").split()
     assert uid == "7003"
     assert site.exec(f"slurm-worker-{node}", "slurmd", "cat", "/tmp/carol.txt").strip() == "7003"  # noqa: S108
-    site.kubectl("delete", "tokens.slinky.slurm.net", "carol")
 
 
 def submit(site: Site, token: str, script: str) -> int:

@@ -3,7 +3,7 @@
 import subprocess
 
 from tests.support.settled import statuses
-from tests.support.site import Site
+from tests.support.site import SLOWLY, Site
 from tests.support.waiting import wait_for
 
 
@@ -38,8 +38,8 @@ def test_host_keys_outlive_their_pods_and_other_connections_live_on(site: Site) 
 
 
 def connected(site: Site, user: str, pod: str) -> "subprocess.Popen[str]":
-    """A shell over ssh that stays open."""
-    argv = [*site.ssh_command(user, pod), "sh"]
+    """A shell over ssh that stays open, though not for ever."""
+    argv = ["timeout", str(SLOWLY), *site.ssh_command(user, pod), "sh"]
     return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
 
 

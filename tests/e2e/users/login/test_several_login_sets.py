@@ -5,7 +5,9 @@ from tests.support.site import ADMINS, LOGIN, Site
 
 def test_root_logs_in_by_key_only_where_the_login_set_says_so(site: Site) -> None:
     (pod,) = site.login_pods(ADMINS)
-    assert site.ssh("root", "id --user && srun --nodes=1 hostname", pod=pod).split()[0] == "0"
+    uid, node = site.ssh("root", "id --user && srun --nodes=1 hostname", pod=pod).split()
+    assert uid == "0"
+    assert node in site.nodes()
     assert "Permission denied" in site.refusal("root", pod=site.login_pods(LOGIN)[0])
 
 
