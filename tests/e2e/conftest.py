@@ -45,8 +45,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds what the cluster shows at the moment of a failure, before fixtures put things back."""
     report = yield
-    if report.failed and "cluster" in getattr(item, "funcargs", {}):
-        report.sections.append(("Cluster", evidence.of(Kubernetes(NAME))))
+    cluster = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and cluster is not None:
+        report.sections.append(("Cluster", evidence.of(cluster)))
     return report
 
 
@@ -89,8 +90,10 @@ def tags_in(cluster: Kubernetes) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def cluster(product: Product) -> Kubernetes:
-    return Kubernetes(NAME)
+def cluster(product: Product) -> Iterator[Kubernetes]:
+    found = Kubernetes(NAME)
+    yield found
+    found.close()
 
 
 @pytest.fixture

@@ -51,6 +51,16 @@ class Kubernetes(Cluster):
     def __init__(self, name: str) -> None:
         super().__init__(name)
         self._resources: dict[str, Resource] = {}
+        # One loop and one session for all requests: TLS connections close only while their loop runs.
+        self._runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._session: aiohttp.ClientSession | None = None
+
+    def close(self) -> None:
+        """Ends the connections to the API server."""
+        if self._session is not None:
+            self._runner.run(self._end_session(self._session))
+            self._session = None
+        self._runner.close()
 
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
         done = run(self.kubectl_command(*args), stdin=stdin)
@@ -73,7 +83,10 @@ class Kubernetes(Cluster):
     def read(self, kind: str, namespace: str, name: str = "", selector: str = "") -> dict[str, Any] | None:
         """An object or a list; None when it does not exist."""
         path = self._resource(kind).path(namespace, name)
-        status, tree = asyncio.run(self._get(path, {"labelSelector": selector} if selector else {}))
+        try:
+            status, tree = self._runner.run(self._get(path, {"labelSelector": selector} if selector else {}))
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise LocalError(f"GET {path} failed: {error!r}") from error
         if status == 404:
             return None
         if status != 200:
@@ -88,7 +101,7 @@ class Kubernetes(Cluster):
         query = [("container", container)] * bool(container) + [("stdout", "1"), ("stderr", "1")]
         query += [("command", word) for word in command]
         try:
-            return asyncio.run(self._exec(path, query, deadline))
+            return self._runner.run(self._exec(path, query, deadline))
         except aiohttp.ClientError as error:
             return Ended(False, "", f"{pod}: {error}")
         except TimeoutError:
@@ -97,7 +110,7 @@ class Kubernetes(Cluster):
 
     def _resource(self, kind: str) -> Resource:
         if kind not in self._resources:
-            self._resources = asyncio.run(self._discover())
+            self._resources = self._runner.run(self._discover())
         return self._resources[kind]
 
     async def _discover(self) -> dict[str, Resource]:
@@ -121,17 +134,14 @@ class Kubernetes(Cluster):
         self, path: str, query: dict[str, str], *, accept: str = "application/json"
     ) -> tuple[int, dict[str, Any]]:
         wait = aiohttp.ClientTimeout(total=60)
-        async with aiohttp.ClientSession(self._server, timeout=wait) as session:
-            ask = session.get(path, params=query, headers={"Accept": accept}, ssl=self._tls)
-            async with ask as answer:
-                return answer.status, await answer.json(content_type=None)
+        async with self._open().get(path, params=query, headers={"Accept": accept}, timeout=wait) as answer:
+            return answer.status, await answer.json(content_type=None)
 
     async def _exec(self, path: str, query: list[tuple[str, str]], deadline: float) -> Ended:
         channels: dict[int, bytes] = {STDOUT: b"", STDERR: b"", OUTCOME: b""}
         async with (
             asyncio.timeout(deadline),
-            aiohttp.ClientSession(self._server, timeout=aiohttp.ClientTimeout(total=None)) as session,
-            session.ws_connect(path, params=query, protocols=(STREAMS,), ssl=self._tls, max_msg_size=0) as stream,
+            self._open().ws_connect(path, params=query, protocols=(STREAMS,), max_msg_size=0) as stream,
         ):
             async for message in stream:
                 if message.type is aiohttp.WSMsgType.BINARY and message.data:
@@ -139,6 +149,16 @@ class Kubernetes(Cluster):
         outcome = json.loads(channels[OUTCOME] or b"{}")
         stderr = channels[STDERR].decode(errors="replace") or outcome.get("message", "the connection was lost")
         return Ended(outcome.get("status") == "Success", channels[STDOUT].decode(errors="replace"), stderr)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(self._server, connector=aiohttp.TCPConnector(ssl=self._tls))
+        return self._session
+
+    @staticmethod
+    async def _end_session(session: aiohttp.ClientSession) -> None:
+        await session.close()
+        await asyncio.sleep(0.3)  # until TLS has said good-bye on every connection
 
     @cached_property
     def _admin(self) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def own() -> Iterator[Kubernetes]:
     cluster = Kubernetes(NAME)
     cluster.down(purge=True)
     yield cluster
+    cluster.close()
     cluster.down(purge=True)
     desk_of_context(CONTEXT).clear()
 
