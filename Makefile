@@ -29,10 +29,12 @@ test: lint types layers ## everything but the long chaos and benchmark runs
 test-fast: lint types layers ## what needs no cluster, in less than a minute
 	$(BIN)/pytest -n auto tests/unit tests/property
 
-# Side by side, because all of it waits more than it works; the shorter half is shown when the longer one is over.
+# tests/local runs alone: with its clusters, a user's inotify instances would not do for the others. The rest runs side
+# by side, because it waits more than it works; the shorter half is shown when the longer one is over.
 test-cluster: $(READY) test-tools
+	$(BIN)/pytest tests/local
 	@rm -rf .requests
-	@echo "tests/local, integration, slurm and up run beside tests/e2e: see .test-parts.log"
+	@echo "tests/integration, tests/slurm and tests/up run beside tests/e2e: see .test-parts.log"
 	@$(MAKE) test-parts > .test-parts.log 2>&1 & parts=$$!; \
 	  $(MAKE) test-e2e && e2e=passed || e2e=failed; \
 	  wait $$parts && parts=passed || parts=failed; \
@@ -40,9 +42,8 @@ test-cluster: $(READY) test-tools
 	$(BIN)/pytest tests/rights
 
 .PHONY: test-parts test-e2e
-# One run each, so that the cluster of one suite is gone before the next starts its own.
+# One run each, so that the control plane of the first is gone before the second starts its cluster.
 test-parts: $(READY)
-	$(BIN)/pytest tests/local
 	$(BIN)/pytest tests/integration tests/slurm
 	$(BIN)/pytest tests/up
 
