@@ -29,13 +29,27 @@ test: lint types layers ## run all tests but the long chaos tests and benchmarks
 test-fast: lint types layers ## run the tests that need no cluster, in less than a minute
 	$(BIN)/pytest -n auto tests/unit tests/property
 
-# Separate runs, so that the cluster of one suite is stopped before the next suite starts its own.
+# tests/local runs alone: with its clusters, a user's inotify instances would not do for the others. The rest runs side
+# by side, because it waits more than it works; the shorter half is shown when the longer one is over.
 test-cluster: $(READY) test-tools
 	$(BIN)/pytest tests/local
+	@rm -rf .requests
+	@echo "tests/integration, tests/slurm and tests/up run beside tests/e2e: see .test-parts.log"
+	@$(MAKE) test-parts > .test-parts.log 2>&1 & parts=$$!; \
+	  $(MAKE) test-e2e && e2e=passed || e2e=failed; \
+	  wait $$parts && parts=passed || parts=failed; \
+	  cat .test-parts.log; [ "$$parts $$e2e" = "passed passed" ]
+	$(BIN)/pytest tests/rights
+
+.PHONY: test-parts test-e2e
+# One run each, so that the control plane of the first is gone before the second starts its cluster.
+test-parts: $(READY)
 	$(BIN)/pytest tests/integration tests/slurm
-	rm -rf .requests
-	$(BIN)/pytest -n 2 tests/e2e
-	$(BIN)/pytest tests/rights tests/up
+	$(BIN)/pytest tests/up
+
+# A process that dies is not replaced: its cluster would be left behind, and the run might never end.
+test-e2e: $(READY)
+	$(BIN)/pytest -n 2 --max-worker-restart=0 tests/e2e
 
 lint: $(READY) ## check the style
 	$(BIN)/ruff check
@@ -72,7 +86,7 @@ lock: $(READY) ## update the lock files from pyproject.toml
 	$(COMPILE) --upgrade --constraint requirements-dev.lock --output-file requirements.lock pyproject.toml
 
 clean: ## remove the virtual environment and tool caches
-	rm -rf $(VENV) .requests .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .requests .test-parts.log .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 # The virtual environment; it is updated when the lock file or the project file changes.
 $(READY): requirements-dev.lock pyproject.toml

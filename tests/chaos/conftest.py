@@ -1,5 +1,6 @@
-"""The same cluster as the end-to-end tests have."""
+"""The same clusters as the end-to-end tests have."""
 
-from tests.e2e.conftest import cluster, last_words, product, slurm
+from tests.e2e.conftest import cluster, product, pytest_runtest_makereport, slurm
+from tests.e2e.users.conftest import plain, site
 
-__all__ = ["cluster", "last_words", "product", "slurm"]
+__all__ = ["cluster", "plain", "product", "pytest_runtest_makereport", "site", "slurm"]

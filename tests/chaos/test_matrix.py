@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.nodeset import NODESET, Workers, evict, is_counted, is_protected, node_of
-from tests.support.slurm import Slurm
+from tests.support.nodeset import Workers, evict, is_counted, is_protected, node_of
+from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
 WEIGHTS = itertools.count(5000)
@@ -66,10 +66,11 @@ def rolling_update(workers: Workers, seconds: int) -> Iterator[None]:
 
 
 def cordon(workers: Workers, seconds: int) -> Iterator[None]:
-    host = node_of(workers.pod("worker-0"))
+    name = workers.names()[0]
+    host = node_of(workers.pod(name))
     job = workers.run_job(seconds, "--nodes=2")
     workers.slurm.cluster.kubectl("cordon", host)
-    wait_for("the drain", lambda: workers.slurm.nodes().get("worker-0") == "draining")
+    wait_for("the drain", lambda: workers.slurm.nodes().get(name) == "draining")
     yield
     workers.unharmed(job)
     workers.slurm.cluster.kubectl("uncordon", host)
@@ -77,26 +78,25 @@ def cordon(workers: Workers, seconds: int) -> Iterator[None]:
 
 def eviction(workers: Workers, seconds: int) -> Iterator[None]:
     job = workers.run_job(seconds, "--nodes=2")
-    pod, uid = workers.pod("worker-1")["metadata"]["name"], workers.uid("worker-1")
-    wait_for("the protection", lambda: is_protected(workers.pod("worker-1")))
+    name = workers.names()[0]
+    pod, uid = workers.pod(name)["metadata"]["name"], workers.uid(name)
+    wait_for("the protection", lambda: is_protected(workers.pod(name)))
     wait_for("the budget to count it", lambda: is_counted(workers.slurm))
-    evict(workers.slurm, pod)
+    assert evict(workers.slurm, pod)
     yield
-    evict(workers.slurm, pod)
-    assert workers.uid("worker-1") == uid
+    assert evict(workers.slurm, pod)
+    assert workers.uid(name) == uid
     workers.unharmed(job)
-    wait_for("the protection to end", lambda: not is_protected(workers.pod("worker-1")), within=120)
-    evict(workers.slurm, pod)
-    wait_for("another pod", lambda: workers.uids().get("worker-1", uid) != uid)
+    wait_for("the protection to end", lambda: not is_protected(workers.pod(name)), within=120)
+    wait_for("the eviction to be granted", lambda: evict(workers.slurm, pod) == "")
+    wait_for("another pod", lambda: workers.uids().get(name, uid) != uid)
 
 
 def deletion(workers: Workers, seconds: int) -> Iterator[None]:
     """Of a second NodeSet, while the first works on."""
-    workers.scale(1)
-    reached(workers, 1)
     extra = Workers.create(workers.slurm, "extra", "extra-")
     wait_for("the extra worker", lambda: workers.slurm.nodes().get("extra-0") == "idle", within=90)
-    jobs = [workers.run_job(seconds, f"--nodelist={node}") for node in ("extra-0", "worker-0")]
+    jobs = [workers.run_job(seconds, f"--nodelist={node}") for node in ("extra-0", *workers.names())]
     workers.slurm.kubectl("delete", NODESET, "extra", "--wait=false")
     wait_for("the drain", lambda: workers.slurm.nodes().get("extra-0") == "draining")
     yield
@@ -116,16 +116,8 @@ FAULTS = (
 
 
 @pytest.fixture
-def workers(slurm: Slurm) -> Iterator[Workers]:
-    """Two workers, and afterwards two again."""
-    found = Workers(slurm)
-    yield found
-    for host in slurm.cluster.kubectl("get", "nodes", "--output=name").split():
-        slurm.cluster.kubectl("uncordon", host)
-    if slurm.find(NODESET, "extra") is not None:
-        Workers(slurm, "extra").delete()
-    found.scale(2)
-    found.wait_until_idle(2, within=180)
+def workers(slurm: Slurm) -> Workers:
+    return Workers(slurm)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)

@@ -13,6 +13,7 @@ from tests.support.slurm import Slurm
 TEN_MINUTES = 600
 
 
+@pytest.mark.longest(7200)
 def test_random_acts_never_cost_a_job_and_everything_converges(
     slurm: Slurm, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -5,46 +5,59 @@ It is brought up by the same code as `kubeslurm up`, and it stays up while KUBES
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
+from kubeslurm.api.meta import Tree
 from kubeslurm.cli.up import images
 from kubeslurm.cli.up.access import local_access
 from kubeslurm.cli.up.installation import Installation
-from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host import cache
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
-from tests.support import audit
-from tests.support.rest import wait_until_at_rest
+from tests.support import audit, evidence
+from tests.support.kubernetes import Kubernetes
+from tests.support.settled import put_back, wait_until_settled
 from tests.support.slurm import Slurm
 
 NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"))))
 WORKERS = 2
+# A worker that is deleted under its job waits for it until its time is over.
+SHORT: Tree = {"nodesetDefaults": {"podSpec": {"terminationGracePeriodSeconds": 5}}}
 REQUESTS = Path(__file__).parents[2] / ".requests"  # what the product asked of each API server, for tests/rights
 
 
-class Shares(LoadScopeScheduling):  # type: ignore[misc]
-    """One process takes a whole file, and everything about people, whose cluster is expensive."""
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """One process takes a whole file; one takes all of tests/e2e/users, whose second Slurm cluster is expensive."""
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "people" if "/people/" in file else file
+        return "users" if "/users/" in file else file
 
 
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Shares:
-    return Shares(config, log)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    return ByFile(config, log)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Adds what the cluster shows at the moment of a failure, before fixtures put things back."""
+    report = yield
+    cluster = getattr(item, "funcargs", {}).get("cluster")
+    if report.failed and cluster is not None:
+        report.sections.append(("Cluster", evidence.of(cluster)))
+    return report
 
 
 @pytest.fixture(scope="session")
 def product() -> Iterator[Installation]:
     """The product as a user gets it: cluster, images, operator, Slurm with two workers."""
     keep = bool(os.environ.get("KUBESLURM_KEEP"))
-    cluster = Cluster(NAME)
+    cluster = Kubernetes(NAME)
     if keep and cluster.running:
         yield Installation(local_access(cluster), tags_in(cluster))
         return
@@ -53,7 +66,7 @@ def product() -> Iterator[Installation]:
         with cache.lock("end-to-end", on_wait=lambda: progress.print("another test process builds the images")):
             images.build(images.groups(), tasks=Tasks(), progress=progress)
         whole = Installation.local(NAME, None, progress)
-        whole.install({}, progress)
+        whole.install(SHORT, progress)
     try:
         yield whole
     finally:
@@ -62,7 +75,7 @@ def product() -> Iterator[Installation]:
             cluster.down(purge=True)
 
 
-def keep_requests(cluster: Cluster) -> None:
+def keep_requests(cluster: Kubernetes) -> None:
     """The whole audit log."""
     folder = REQUESTS / NAME
     shutil.rmtree(folder, ignore_errors=True)
@@ -71,7 +84,7 @@ def keep_requests(cluster: Cluster) -> None:
         shutil.copy(part, folder)
 
 
-def tags_in(cluster: Cluster) -> dict[str, str]:
+def tags_in(cluster: Kubernetes) -> dict[str, str]:
     """The images that a kept cluster runs with."""
     path = "--output=jsonpath={.items[*].spec.containers[*].image}"
     images = cluster.kubectl("get", "pods", "--all-namespaces", path).split()
@@ -79,25 +92,17 @@ def tags_in(cluster: Cluster) -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def cluster(product: Installation) -> Cluster:
-    return Cluster(NAME)
+def cluster(product: Installation) -> Iterator[Kubernetes]:
+    found = Kubernetes(NAME)
+    yield found
+    found.close()
 
 
 @pytest.fixture
-def slurm(cluster: Cluster) -> Iterator[Slurm]:
-    """Slurm with two idle workers; a test that changes it leaves it so, whichever comes next."""
+def slurm(cluster: Kubernetes) -> Iterator[Slurm]:
+    """Slurm with two idle workers, before and after the test; what it has left behind is ended also when it failed."""
     whole = Slurm(cluster)
-    wait_until_at_rest(whole, WORKERS)
+    wait_until_settled(whole, WORKERS)
     yield whole
-    for job in whole.run("squeue", "--noheader", "--format=%i", check=False).split():
-        whole.run("scancel", job, check=False)
-
-
-@pytest.fixture(autouse=True)
-def last_words(request: pytest.FixtureRequest, cluster: Cluster) -> Iterator[None]:
-    """After a failure: what the objects say, and the end of the operator's log."""
-    failed = request.session.testsfailed
-    yield
-    if request.session.testsfailed > failed:
-        print(cluster.kubectl("get", "slurm,pods", "--all-namespaces", "--output=wide", check=False))  # noqa: T201
-        print(cluster.kubectl("logs", "--namespace=slinky", "deployment/slurm-operator", "--tail=60", check=False))  # noqa: T201
+    put_back(whole, WORKERS)
+    wait_until_settled(whole, WORKERS)

@@ -16,6 +16,7 @@ from kubeslurm.kube.transport.connection import Connection, connect
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.slurm.rest import session
+from tests.support.kubernetes import Kubernetes
 from tests.support.proxy import Proxy
 from tests.support.waiting import WITHIN, wait_for
 
@@ -25,7 +26,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A control plane without nodes, separate from the clusters of the user who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
-        shared = Cluster("integration")
+        shared = Kubernetes("integration")
         shared.up([], timeout=400)
     try:
         yield shared

@@ -65,7 +65,7 @@ class Network:
         return ["nsenter", f"--net=/proc/{self._process.pid}/ns/net"]
 
     def close(self) -> None:
-        self._process.communicate()
+        self._process.communicate(timeout=WITHIN)
 
 
 class Host:

@@ -72,6 +72,8 @@ async def test_features_and_comment_are_written(client: SlurmClient) -> None:
 
 async def test_resuming_a_node_that_is_fine_succeeds(client: SlurmClient) -> None:
     await client.update_nodes(["n1", "n2"], NodeUpdate.resume())
+    states = [set((await read(client, name)).state) for name in ("n1", "n2")]
+    assert all("IDLE" in state and state.isdisjoint({"DRAIN", "DOWN"}) for state in states)
 
 
 async def test_one_unknown_node_does_not_hold_up_the_others(client: SlurmClient) -> None:

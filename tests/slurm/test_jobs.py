@@ -40,6 +40,9 @@ async def test_jobs_are_listed_read_and_cancelled(client: SlurmClient, cluster: 
     assert unlimited is not None
     assert unlimited.time_limit.infinite
     await client.cancel_job(job)
+    cancelled = await client.job(job)
+    assert cancelled is not None
+    assert "CANCELLED" in cancelled.job_state
     await client.cancel_job(job)
     await client.cancel_job(99999)
     assert await client.job(99999) is None

@@ -7,15 +7,12 @@ from typing import Any
 
 import msgspec
 
-from tests.support.slurm import Slurm
+from tests.support.kubernetes import Kubernetes, run
+from tests.support.slurm import NODESET, RESTAPI, Slurm
 from tests.support.waiting import WITHIN, wait_for
 
-NODESET = "nodesets.slinky.slurm.net"
-RESTAPI = "restapis.slinky.slurm.net"
 NAME = "slurm-worker-worker"
-OPERATOR_SELECTOR = "--selector=app.kubernetes.io/name=slurm-operator"
-
-
+OPERATOR_SELECTOR = "app.kubernetes.io/name=slurm-operator"
 OVER = frozenset(
     {"COMPLETED", "FAILED", "CANCELLED", "NODE_FAIL", "TIMEOUT", "BOOT_FAIL", "PREEMPTED", "OUT_OF_MEMORY", "DEADLINE"}
 )
@@ -78,8 +75,17 @@ class Workers:
 
     def pods(self) -> dict[str, dict[str, Any]]:
         """The pods by their Slurm node name."""
-        found = self.slurm.get("pods", "", f"--selector=app.kubernetes.io/instance={self.name}")["items"]
+        found = self.slurm.items("pods", selector=f"app.kubernetes.io/instance={self.name}")
         return {pod["spec"]["hostname"]: pod for pod in found}
+
+    def names(self) -> list[str]:
+        """The Slurm nodes of the pods there are: which ones depends on what was scaled before."""
+        return sorted(self.pods())
+
+    def away_from_slurmctld(self) -> str:
+        """A worker on another Kubernetes node than slurmctld, so that the node can be lost and Slurm still be asked."""
+        taken = node_of(self.slurm.get("pod", self.slurm.controller))
+        return next(name for name, pod in sorted(self.pods().items()) if node_of(pod) != taken)
 
     def pod(self, node: str) -> dict[str, Any]:
         """The pod of a Slurm node, as soon as there is one: it may just be on its way back."""
@@ -167,18 +173,17 @@ class Workers:
 
     def kill_operator(self) -> None:
         """SIGKILL: nothing is said, nothing is saved."""
-        text = self.slurm.cluster.kubectl(
-            "--namespace=slinky", "delete", "pod", OPERATOR_SELECTOR, "--grace-period=0", "--force", "--wait=false"
-        )
+        selector, now = f"--selector={OPERATOR_SELECTOR}", ("--grace-period=0", "--force", "--wait=false")
+        text = self.slurm.cluster.kubectl("--namespace=slinky", "delete", "pod", selector, *now)
         assert "deleted" in text
 
     @contextmanager
     def without_slurmrestd(self) -> Iterator[None]:
         """Nobody can ask Slurm; Slurm itself goes on."""
-        self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 0}})
-        selector = "--selector=app.kubernetes.io/name=slurmrestd"
-        wait_for("no slurmrestd", lambda: not self.slurm.get("pods", "", selector)["items"])
         try:
+            self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 0}})
+            selector = "app.kubernetes.io/name=slurmrestd"
+            wait_for("no slurmrestd", lambda: not self.slurm.items("pods", selector=selector))
             yield
         finally:
             self.slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 1}})
@@ -186,17 +191,24 @@ class Workers:
 
 def leads(slurm: Slurm) -> bool:
     """Whether the one operator there is holds the Lease."""
-    found = slurm.cluster.kubectl("--namespace=slinky", "get", "pods", OPERATOR_SELECTOR, "--output=name").split()
-    path = "--output=jsonpath={.spec.holderIdentity}"
-    holder = slurm.cluster.kubectl("--namespace=slinky", "get", "lease", "slurm-operator", path)
-    return len(found) == 1 and holder.startswith(found[0].removeprefix("pod/"))
+    found = operators(slurm.cluster)
+    lease = slurm.cluster.read("leases.coordination.k8s.io", "slinky", "slurm-operator") or {}
+    holder = lease.get("spec", {}).get("holderIdentity") or ""
+    return len(found) == 1 and holder.startswith(found[0])
+
+
+def operators(cluster: Kubernetes) -> list[str]:
+    """The names of the operator's pods."""
+    found = cluster.read("pods", "slinky", selector=OPERATOR_SELECTOR) or {}
+    return [pod["metadata"]["name"] for pod in found.get("items", ())]
 
 
 def evict(slurm: Slurm, pod: str) -> str:
-    """Asks for an eviction as `kubectl drain` does; says what the server answered."""
+    """Asks for an eviction as `kubectl drain` does; why it was refused, empty when it was granted."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod, "namespace": slurm.namespace}}
     path = f"/api/v1/namespaces/{slurm.namespace}/pods/{pod}/eviction"
-    return slurm.kubectl("create", "--raw", path, "--filename=-", stdin=json.dumps(body), check=False)
+    done = run(slurm.cluster.kubectl_command("create", "--raw", path, "--filename=-"), stdin=json.dumps(body))
+    return done.stderr if done.returncode else ""
 
 
 def is_counted(slurm: Slurm) -> bool:

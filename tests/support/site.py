@@ -1,4 +1,4 @@
-"""A Slurm cluster with people on it: accounting, login pods, a directory with the users alice and bob, shared homes."""
+"""A Slurm cluster with users: accounting, login pods, a directory with the users alice and bob, shared homes."""
 
 import shlex
 import subprocess
@@ -13,16 +13,16 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.cli.up import helm, releases
 from kubeslurm.cli.up.installation import Installation
 from kubeslurm.cli.up.login import SshAccess
-from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host import cache
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import builder, store
 from kubeslurm.local.sources import SOURCES
+from tests.support.kubernetes import Kubernetes, run
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
-NAMESPACE = "people"
+NAMESPACE = "site"
 EXAMPLE = SOURCES / "examples" / "login-ldap"
 # A hash of what the images are made from: under one fixed tag a kept cluster would go on with stale ones.
 TAG = cache.digest(*(SOURCES / "images" / name for name in ("slurm", "openldap")))[:12]
@@ -71,13 +71,13 @@ class Records(Slurm):
 
     def database(self, statement: str) -> str:
         """What the database server answers its administrator."""
-        return self.kubectl("exec", f"{self.name}-mariadb-0", "--", *MARIADB, f"--execute={statement}")
+        return self.exec(f"{self.name}-mariadb-0", "", *MARIADB, f"--execute={statement}")
 
     @contextmanager
     def reading(self, table: str) -> Iterator[None]:
         """Somebody reads a table and has not finished: whoever wants to change its columns has to wait."""
         inside = ("exec", "--stdin", f"{self.name}-mariadb-0", "--", *MARIADB, "--unbuffered")
-        argv = self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)
+        argv = ["timeout", str(2 * SLOWLY), *self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)]
         with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as reader:
             assert reader.stdin is not None
             assert reader.stdout is not None
@@ -100,7 +100,7 @@ class Records(Slurm):
 class Site(Records):
     """The cluster, with what users do on it."""
 
-    def __init__(self, product: Installation, cluster: Cluster, scratch: Path) -> None:
+    def __init__(self, product: Installation, cluster: Kubernetes, scratch: Path) -> None:
         super().__init__(cluster, NAMESPACE)
         self.product = product
         self.scratch = scratch
@@ -132,8 +132,7 @@ class Site(Records):
         return done.stderr if done.returncode else ""
 
     def _logged_in(self, ssh: list[str], command: str) -> "subprocess.CompletedProcess[str]":
-        argv = ["timeout", str(PATIENCE), *ssh, command]
-        return subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL, check=False)
+        return run(["timeout", str(PATIENCE), *ssh, command])
 
     def ssh_command(self, user: str, pod: str, password: str = "") -> list[str]:
         """The beginning of a command line that logs a user in, from inside the cluster's network."""
@@ -158,7 +157,7 @@ class Site(Records):
 
     def login_pods(self, loginset: str = LOGIN) -> list[str]:
         labels = f"app.kubernetes.io/name=login,app.kubernetes.io/instance={loginset}"
-        found = self.get("pods", "", f"--selector={labels}")["items"]
+        found = self.items("pods", selector=labels)
         return [pod["metadata"]["name"] for pod in found if "deletionTimestamp" not in pod["metadata"]]
 
     def ready_logins(self, loginset: str = LOGIN) -> int:

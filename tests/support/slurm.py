@@ -4,49 +4,66 @@ import json
 import subprocess
 from typing import Any
 
-from kubeslurm.local.cluster.cluster import Cluster
+from kubeslurm.local.errors import LocalError
+from tests.support.kubernetes import Kubernetes
 from tests.support.waiting import WITHIN, wait_for
 
-PATIENCE = "300"  # seconds for a command that may wait for nodes, and must not wait for ever
-KINDS = "controllers.slinky.slurm.net,restapis.slinky.slurm.net,nodesets.slinky.slurm.net"
+PATIENCE = 300  # seconds for a command that may wait for nodes, and must not wait for ever
+CONTROLLER = "controllers.slinky.slurm.net"
+RESTAPI = "restapis.slinky.slurm.net"
+NODESET = "nodesets.slinky.slurm.net"
+KINDS = (CONTROLLER, RESTAPI, NODESET)
 
 
 class Slurm:
     """One Slurm cluster of the test's Kubernetes cluster."""
 
-    def __init__(self, cluster: Cluster, namespace: str = "slurm", name: str = "slurm") -> None:
+    def __init__(self, cluster: Kubernetes, namespace: str = "slurm", name: str = "slurm") -> None:
         self.cluster = cluster
         self.namespace = namespace
         self.name = name
 
+    @property
+    def controller(self) -> str:
+        """The pod of slurmctld."""
+        return f"{self.name}-controller-0"
+
     def kubectl(self, *args: str, stdin: str | None = None, check: bool = True) -> str:
         return self.cluster.kubectl(f"--namespace={self.namespace}", *args, stdin=stdin, check=check)
 
-    def get(self, kind: str, name: str = "", *options: str) -> dict[str, Any]:
-        """An object, or a list of them, as JSON."""
-        args = [name] if name else []
-        found: dict[str, Any] = json.loads(self.kubectl("get", kind, *args, *options, "--output=json"))
+    def get(self, kind: str, name: str = "", *, selector: str = "") -> dict[str, Any]:
+        """An object, or a list of them."""
+        found = self.cluster.read(kind, self.namespace, name, selector)
+        if found is None:
+            raise LocalError(f"There is no {kind} {name} in {self.namespace}.")
         return found
+
+    def items(self, *kinds: str, selector: str = "") -> list[dict[str, Any]]:
+        """All objects of these kinds."""
+        return [item for kind in kinds for item in self.get(kind, selector=selector)["items"]]
 
     def find(self, kind: str, name: str) -> dict[str, Any] | None:
         """An object, or None when it does not exist."""
-        text = self.kubectl("get", kind, name, "--ignore-not-found", "--output=json")
-        return json.loads(text) if text.strip() else None
+        return self.cluster.read(kind, self.namespace, name)
 
     def patch(self, kind: str, name: str, change: dict[str, Any]) -> None:
         self.kubectl("patch", kind, name, "--type=merge", f"--patch={json.dumps(change)}")
 
     def run(self, *command: str, check: bool = True) -> str:
         """The output of a command in the slurmctld container."""
-        pod = f"{self.name}-controller-0"
-        return self.kubectl("exec", pod, "--container=slurmctld", "--", "timeout", PATIENCE, *command, check=check)
+        return self.exec(self.controller, "slurmctld", "timeout", str(PATIENCE), *command, check=check)
+
+    def exec(self, pod: str, container: str, *command: str, check: bool = True) -> str:
+        """The output of a command in a container."""
+        done = self.cluster.exec_in_pod(self.namespace, pod, container, command, deadline=PATIENCE + 30)
+        if check and not done.succeeded:
+            raise LocalError(f"{' '.join(command)} in {pod} failed: {done.stderr.strip() or done.stdout.strip()}")
+        return done.stdout
 
     def start(self, *command: str) -> "subprocess.Popen[str]":
         """A command in the slurmctld container that goes on while the test does something else."""
-        pod = f"{self.name}-controller-0"
-        argv = self.cluster.kubectl_command(
-            f"--namespace={self.namespace}", "exec", pod, "--container=slurmctld", "--", *command
-        )
+        inside = ("exec", self.controller, "--container=slurmctld", "--", "timeout", str(PATIENCE), *command)
+        argv = self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)
         return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def nodes(self) -> dict[str, str]:
@@ -61,6 +78,10 @@ class Slurm:
             lambda: (states := self.nodes()) and len(states) == count and set(states.values()) == {"idle"},
             within=within,
         )
+
+    def hosts(self, *options: str) -> list[str]:
+        """The nodes on which an srun has run: each task prints where it is."""
+        return sorted(self.run("srun", *options, "hostname").split())
 
     def submit(self, script: str, *options: str) -> int:
         """The id of a new batch job."""
@@ -81,7 +102,7 @@ class Slurm:
 
     def config_is_live(self, since: int = 0) -> bool:
         """Whether slurmctld runs with what is wanted by now."""
-        found = self.get("controllers.slinky.slurm.net", self.name)
+        found = self.get(CONTROLLER, self.name)
         status = found.get("status", {})
         return (
             status.get("observedGeneration", 0) >= max(since, found["metadata"]["generation"])

@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from kubeslurm.cli.up import images, login, releases
-from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import buildah, store
-from tests.support.rest import wait_until_at_rest
+from tests.support.kubernetes import Kubernetes
+from tests.support.settled import wait_until_settled
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
@@ -31,23 +31,24 @@ OTHER_OPERATOR = {
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
+def cluster() -> Iterator[Kubernetes]:
     """A cluster that does not exist before these tests, and is deleted after them."""
-    cluster = Cluster(NAME)
+    cluster = Kubernetes(NAME)
     cluster.down(purge=True)
     yield cluster
+    cluster.close()
     cluster.down(purge=True)
     login.for_context(CONTEXT).delete()
 
 
 @pytest.fixture(scope="module")
-def first_output(cluster: Cluster) -> str:
+def first_output(cluster: Kubernetes) -> str:
     """The output of the first `up`."""
     return up(cluster, "--name", NAME, "--nodes", "2")
 
 
 @pytest.fixture(scope="module")
-def context_options(cluster: Cluster, first_output: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def context_options(cluster: Kubernetes, first_output: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Options for `up` on the same cluster by its kubeconfig context; everything was removed from it before."""
     done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=cluster)
     assert done.returncode == 0, done.stderr
@@ -58,7 +59,7 @@ def context_options(cluster: Cluster, first_output: str, tmp_path_factory: pytes
     return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
 
 
-def publish(cluster: Cluster) -> None:
+def publish(cluster: Kubernetes) -> None:
     """Push the images to the cluster's registry with the tags of a release."""
     release_tags = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
     with Progress() as progress:
@@ -69,7 +70,7 @@ def publish(cluster: Cluster) -> None:
         store.push(published, cluster.registry, ca=cluster.ca)
 
 
-def kubeslurm(*args: str, cluster: Cluster, answer: str = "") -> "subprocess.CompletedProcess[str]":
+def kubeslurm(*args: str, cluster: Kubernetes, answer: str = "") -> "subprocess.CompletedProcess[str]":
     program = Path(sys.executable).with_name("kubeslurm")
     env = os.environ | {
         "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
@@ -80,13 +81,13 @@ def kubeslurm(*args: str, cluster: Cluster, answer: str = "") -> "subprocess.Com
     )
 
 
-def up(cluster: Cluster, *args: str) -> str:
+def up(cluster: Kubernetes, *args: str) -> str:
     done = kubeslurm("up", *args, cluster=cluster)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
 
-def try_line(cluster: Cluster, output: str, pattern: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+def try_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     """Run the printed line that matches the pattern in a shell."""
     (line,) = (line for line in output.splitlines() if line.startswith("  ") and re.search(pattern, line))
     env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
@@ -95,7 +96,7 @@ def try_line(cluster: Cluster, output: str, pattern: str, stdin: str = "") -> "s
     )
 
 
-def run_line(cluster: Cluster, output: str, pattern: str, stdin: str = "") -> str:
+def run_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> str:
     """Run that line and return its output; it must succeed."""
     done = try_line(cluster, output, pattern, stdin)
     assert done.returncode == 0, f"{done.args[-1]}: {done.stdout}{done.stderr}"
@@ -106,10 +107,10 @@ def completed_jobs(sacct: str) -> set[str]:
     return {line.split()[0] for line in sacct.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
 
 
-def check_lines(cluster: Cluster, output: str, before: Set[str] = frozenset()) -> Set[str]:
+def check_lines(cluster: Kubernetes, output: str, before: Set[str] = frozenset()) -> Set[str]:
     """Run the lines that log in and list jobs; returns the completed jobs, which must be more than before."""
     assert {"worker-0", "worker-1"} <= set(output.split())
-    assert "worker" in run_line(cluster, output, r"config login$", "sinfo --Node\n")
+    assert {"worker-0", "worker-1"} <= set(run_line(cluster, output, r"config login$", "sinfo --Node\n").split())
     # After `down` and `up`, the database may be ready later than everything else.
     sacct = partial(try_line, cluster, output, r"sacct .*$")
 
@@ -120,20 +121,20 @@ def check_lines(cluster: Cluster, output: str, before: Set[str] = frozenset()) -
     return wait_for("another completed job", more_jobs)
 
 
-def submit(cluster: Cluster, output: str) -> int:
+def submit(cluster: Kubernetes, output: str) -> int:
     """Run the line that submits a job, and return the job id."""
     return int(run_line(cluster, output, r"sbatch .*$").removeprefix("Submitted batch job "))
 
 
-def workers(cluster: Cluster) -> int:
+def workers(cluster: Kubernetes) -> int:
     pods = ("get", "pods", "--namespace=slurm", "--selector=app.kubernetes.io/name=slurmd", "--output=name")
     return len(cluster.kubectl(*pods).split())
 
 
-def test_the_lines_that_up_prints_work_in_a_shell(cluster: Cluster, first_output: str) -> None:
+def test_the_lines_that_up_prints_work_in_a_shell(cluster: Kubernetes, first_output: str) -> None:
     assert "Slurm is up after" in first_output
     check_lines(cluster, first_output)
-    assert submit(cluster, first_output)
+    Slurm(cluster).wait_for_job(submit(cluster, first_output), "COMPLETED")
     assert "slurm-worker-worker" in run_line(cluster, first_output, r"get slurm$")
     assert "scaled" in run_line(cluster, first_output, r"scale nodeset/\S+ --replicas=3$")
     wait_for("a third worker", lambda: workers(cluster) == 3)
@@ -142,15 +143,15 @@ def test_the_lines_that_up_prints_work_in_a_shell(cluster: Cluster, first_output
 
 
 @pytest.mark.usefixtures("first_output")
-def test_a_second_up_changes_nothing(cluster: Cluster) -> None:
-    wait_until_at_rest(Slurm(cluster), 2)
+def test_a_second_up_changes_nothing(cluster: Kubernetes) -> None:
+    wait_until_settled(Slurm(cluster), 2)
     before = cluster.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name")
     assert "nothing was changed" in up(cluster, "--name", NAME)
     assert cluster.kubectl("get", "pods,secrets", "--all-namespaces", "--output=name") == before
 
 
 @pytest.mark.usefixtures("first_output")
-def test_jobs_in_accounting_survive_down_and_up(cluster: Cluster) -> None:
+def test_jobs_in_accounting_survive_down_and_up(cluster: Kubernetes) -> None:
     output = up(cluster, "--name", NAME)
     before = check_lines(cluster, output)
     last = submit(cluster, output)
@@ -162,7 +163,9 @@ def test_jobs_in_accounting_survive_down_and_up(cluster: Cluster) -> None:
     assert submit(cluster, output) > last + 1
 
 
-def test_up_with_a_context_changes_nothing_without_confirmation(cluster: Cluster, context_options: list[str]) -> None:
+def test_up_with_a_context_changes_nothing_without_confirmation(
+    cluster: Kubernetes, context_options: list[str]
+) -> None:
     done = kubeslurm("up", *context_options, cluster=cluster, answer="n\n")
     assert done.returncode == 1
     assert CONTEXT in done.stdout
@@ -171,7 +174,7 @@ def test_up_with_a_context_changes_nothing_without_confirmation(cluster: Cluster
     )
 
 
-def test_up_refuses_if_another_operator_is_active(cluster: Cluster, context_options: list[str]) -> None:
+def test_up_refuses_if_another_operator_is_active(cluster: Kubernetes, context_options: list[str]) -> None:
     renewed = datetime.now(UTC) + timedelta(hours=1)  # so that it is recent, however long the command takes
     spec = {"holderIdentity": "other", "leaseDurationSeconds": 3600, "renewTime": f"{renewed:%FT%T.%fZ}"}
     cluster.kubectl("apply", "--filename=-", stdin=json.dumps(OTHER_OPERATOR | {"spec": spec}))
@@ -184,7 +187,7 @@ def test_up_refuses_if_another_operator_is_active(cluster: Cluster, context_opti
 
 
 def test_up_works_with_a_context_and_jobs_in_accounting_survive_down(
-    cluster: Cluster, context_options: list[str]
+    cluster: Kubernetes, context_options: list[str]
 ) -> None:
     before = check_lines(cluster, up(cluster, *context_options, "--yes"))
     done = kubeslurm("down", "--context", CONTEXT, "--yes", cluster=cluster)

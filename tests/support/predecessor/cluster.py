@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import yaml
 
-from kubeslurm.local.cluster.cluster import Cluster
+from tests.support.kubernetes import Kubernetes
 from tests.support.predecessor.chart import WORKERS, Chart
 from tests.support.predecessor.control_plane import ControlPlane
 from tests.support.predecessor.parts import NAME, NODESET, Tree, selector
@@ -22,7 +22,7 @@ MANAGER = "manager"
 class Predecessor(Slurm):
     """The cluster, in a namespace of its own."""
 
-    def __init__(self, cluster: Cluster, namespace: str, images: Mapping[str, str]) -> None:
+    def __init__(self, cluster: Kubernetes, namespace: str, images: Mapping[str, str]) -> None:
         super().__init__(cluster, namespace, NAME)
         self.images = {name: f"localhost/{name}:{tag}" for name, tag in images.items()}
 

@@ -9,14 +9,14 @@ from kubeslurm.control.refusals import PAUSE
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from tests.support.controlplane import KEY
-from tests.support.people import People
+from tests.support.user_services import UserServices
 
 pytestmark = pytest.mark.looptime
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[People]:
-    made = People()
+async def world() -> AsyncIterator[UserServices]:
+    made = UserServices()
     await made.start()
     await made.make_keys()
     for name, key, text in (("sssd", "sssd.conf", b"[sssd]"), ("database", "password", b"right")):
@@ -26,25 +26,25 @@ async def world() -> AsyncIterator[People]:
     await made.stop()
 
 
-def is_told(world: People, plural: str, name: str, result: Requeue | None) -> bool:
+def is_told(world: UserServices, plural: str, name: str, result: Requeue | None) -> bool:
     condition = world.condition("Degraded", plural, name)
     assert result is not None
     return (condition["status"], condition["reason"], result.after) == ("True", "Rejected", PAUSE)
 
 
-async def test_a_refused_slurmdbd_is_told(world: People) -> None:
+async def test_a_refused_slurmdbd_is_told(world: UserServices) -> None:
     await world.make_accounting()
     world.server.refused = "statefulsets"
     assert is_told(world, "accountings", "a", await world.pass_accounting())
 
 
-async def test_refused_login_pods_are_told(world: People) -> None:
+async def test_refused_login_pods_are_told(world: UserServices) -> None:
     await world.make_loginset()
     world.server.refused = "deployments"
     assert is_told(world, "loginsets", "l", await world.pass_login())
 
 
-async def test_what_is_refused_no_longer_is_made(world: People) -> None:
+async def test_what_is_refused_no_longer_is_made(world: UserServices) -> None:
     await world.make_accounting()
     world.server.refused = "statefulsets"
     await world.pass_accounting()
@@ -54,7 +54,7 @@ async def test_what_is_refused_no_longer_is_made(world: People) -> None:
     assert world.condition("Degraded", "accountings", "a")["status"] == "False"
 
 
-async def test_a_refused_slurmrestd_is_told(world: People) -> None:
+async def test_a_refused_slurmrestd_is_told(world: UserServices) -> None:
     await world.turn()
     await world.end_trial()
     await world.turn()
@@ -64,7 +64,7 @@ async def test_a_refused_slurmrestd_is_told(world: People) -> None:
     assert is_told(world, "restapis", "r", await world.restapi.reconcile(key))
 
 
-async def test_a_refused_secret_of_a_token_is_told(world: People) -> None:
+async def test_a_refused_secret_of_a_token_is_told(world: UserServices) -> None:
     spec = {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}, "username": "ann"}
     await world.make("Token", "t", "tokens", spec=spec)
     world.server.refused = "secrets"

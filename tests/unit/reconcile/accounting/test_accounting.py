@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kubeslurm.api import names
-from tests.support.people import People
+from tests.support.user_services import UserServices
 
 pytestmark = pytest.mark.looptime
 
@@ -19,8 +19,8 @@ SNAPSHOTS = "error: innodb_snapshot_isolation is enabled, which is not supported
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[People]:
-    made = People()
+async def world() -> AsyncIterator[UserServices]:
+    made = UserServices()
     await made.start()
     await made.make_keys()
     await password(made, "right")
@@ -29,17 +29,17 @@ async def world() -> AsyncIterator[People]:
     await made.stop()
 
 
-async def password(world: People, text: str) -> None:
+async def password(world: UserServices, text: str) -> None:
     data = {"password": base64.b64encode(text.encode()).decode()}
     await world.plain("Secret", "database", "secrets", data=data)
 
 
-def conf(world: People) -> str:
+def conf(world: UserServices) -> str:
     found = world.find("secrets", "a-accounting")
     return base64.b64decode(found["data"]["slurmdbd.conf"]).decode() if found else ""
 
 
-async def test_slurmdbd_gets_its_configuration_its_address_and_its_pod(world: People) -> None:
+async def test_slurmdbd_gets_its_configuration_its_address_and_its_pod(world: UserServices) -> None:
     await world.pass_accounting()
     assert "StoragePass=right\n" in conf(world)
     assert world.find("services", "a-accounting") is not None
@@ -47,7 +47,7 @@ async def test_slurmdbd_gets_its_configuration_its_address_and_its_pod(world: Pe
     assert world.condition("Ready", "accountings", "a")["reason"] == "Starting"
 
 
-async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> None:
+async def test_a_changed_password_is_followed_by_a_new_pod(world: UserServices) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")[names.SLURMDBD_CONF_HASH]
     await password(world, "new")
@@ -57,7 +57,9 @@ async def test_a_changed_password_is_followed_by_a_new_pod(world: People) -> Non
     assert "slurmdbd.conf changed" in (await world.sent_events())["Restarting"]
 
 
-async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first_change(world: People) -> None:
+async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first_change(
+    world: UserServices,
+) -> None:
     template = {"metadata": {"annotations": {names.SLURMDBD_CONF_HASH: "theirs"}}, "spec": {"containers": []}}
     metadata = {"name": "a-accounting", "namespace": "ns"}
     tree = {"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": metadata, "spec": {"template": template}}
@@ -71,7 +73,7 @@ async def test_the_pod_of_another_operator_is_taken_over_and_goes_with_the_first
     assert "another operator made them" in (await world.sent_events())["Restarting"]
 
 
-async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People) -> None:
+async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: UserServices) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     world.talking.said["a-accounting-0"] = CONVERTING
@@ -88,7 +90,7 @@ async def test_a_conversion_is_said_and_not_cut_short_by_a_change(world: People)
     assert world.annotations("statefulsets", "a-accounting") != before
 
 
-async def test_a_conversion_that_begins_after_hours_of_complaints_is_not_cut_short(world: People) -> None:
+async def test_a_conversion_that_begins_after_hours_of_complaints_is_not_cut_short(world: UserServices) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     absent = "error: mysql_real_connect failed: 2003 Can't connect to MySQL server on 'db'\n"
@@ -100,7 +102,7 @@ async def test_a_conversion_that_begins_after_hours_of_complaints_is_not_cut_sho
     assert world.condition("Progressing", "accountings", "a")["reason"] == "ConvertingDatabase"
 
 
-async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(world: People) -> None:
+async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(world: UserServices) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     world.talking.said["a-accounting-0"] = CONVERTING
@@ -116,7 +118,9 @@ async def test_a_change_waits_while_nobody_can_tell_whether_slurmdbd_converts(wo
     assert world.annotations("statefulsets", "a-accounting") != before
 
 
-async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for_a_change(world: People) -> None:
+async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for_a_change(
+    world: UserServices,
+) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     world.talking.said["a-accounting-0"] = CONNECTED
@@ -131,7 +135,9 @@ async def test_a_slurmdbd_that_is_connected_and_not_yet_started_is_not_ended_for
     assert world.annotations("statefulsets", "a-accounting") != before
 
 
-async def test_a_slurmdbd_that_has_listened_is_not_converting_any_more_also_for_a_new_operator(world: People) -> None:
+async def test_a_slurmdbd_that_has_listened_is_not_converting_any_more_also_for_a_new_operator(
+    world: UserServices,
+) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     world.talking.said["a-accounting-0"] = CONVERTING  # the part of a long log that is read ends before the start
@@ -144,7 +150,9 @@ async def test_a_slurmdbd_that_has_listened_is_not_converting_any_more_also_for_
     assert world.annotations("statefulsets", "a-accounting") != before
 
 
-async def test_a_slurmdbd_that_is_turned_away_after_its_conversion_gets_the_new_password(world: People) -> None:
+async def test_a_slurmdbd_that_is_turned_away_after_its_conversion_gets_the_new_password(
+    world: UserServices,
+) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     world.talking.said["a-accounting-0"] = CONNECTED + CONVERTING + DENIED  # and nothing more, for ever
@@ -155,7 +163,9 @@ async def test_a_slurmdbd_that_is_turned_away_after_its_conversion_gets_the_new_
     assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseAccessDenied"
 
 
-async def test_a_pod_of_another_operator_may_convert_although_the_kubelet_calls_it_started(world: People) -> None:
+async def test_a_pod_of_another_operator_may_convert_although_the_kubelet_calls_it_started(
+    world: UserServices,
+) -> None:
     await world.pass_accounting()
     before = world.annotations("statefulsets", "a-accounting")
     world.talking.said["a-accounting-0"] = CONVERTING
@@ -165,7 +175,7 @@ async def test_a_pod_of_another_operator_may_convert_although_the_kubelet_calls_
     assert world.annotations("statefulsets", "a-accounting") == before
 
 
-async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:
+async def test_a_quiet_accounting_is_not_written_at_all(world: UserServices) -> None:
     await world.pass_accounting()
     await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
     await world.pass_accounting()
@@ -176,7 +186,7 @@ async def test_a_quiet_accounting_is_not_written_at_all(world: People) -> None:
     assert not await world.sent_events()
 
 
-async def test_a_missing_password_is_said_and_starts_nothing(world: People) -> None:
+async def test_a_missing_password_is_said_and_starts_nothing(world: UserServices) -> None:
     await world.server.remove("database", plural="secrets")
     await world.settle()
     await world.pass_accounting()
@@ -186,7 +196,7 @@ async def test_a_missing_password_is_said_and_starts_nothing(world: People) -> N
     assert world.find("statefulsets", "a-accounting") is None
 
 
-async def test_a_refused_password_names_the_secret_to_correct(world: People) -> None:
+async def test_a_refused_password_names_the_secret_to_correct(world: UserServices) -> None:
     await world.pass_accounting()
     world.talking.said["a-accounting-0"] = DENIED * 3
     await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=False)
@@ -196,7 +206,7 @@ async def test_a_refused_password_names_the_secret_to_correct(world: People) -> 
     assert "ns/database" in wrong["message"]
 
 
-async def test_what_slurmdbd_said_before_it_started_is_over(world: People) -> None:
+async def test_what_slurmdbd_said_before_it_started_is_over(world: UserServices) -> None:
     world.talking.said["a-accounting-0"] = ABSENT * 3 + STARTED
     await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
     await world.pass_accounting()
@@ -204,7 +214,7 @@ async def test_what_slurmdbd_said_before_it_started_is_over(world: People) -> No
     assert world.status("accountings", "a")["slurmVersion"] == "26.05.5"
 
 
-async def test_a_complaint_about_settings_stays_until_slurmdbd_starts_anew(world: People) -> None:
+async def test_a_complaint_about_settings_stays_until_slurmdbd_starts_anew(world: UserServices) -> None:
     world.talking.said["a-accounting-0"] = SNAPSHOTS + STARTED
     await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
     await world.pass_accounting()
@@ -216,7 +226,7 @@ async def test_a_complaint_about_settings_stays_until_slurmdbd_starts_anew(world
     assert world.condition("Ready", "accountings", "a")["status"] == "True"
 
 
-async def test_settings_are_looked_at_again_when_the_log_could_not_be_read(world: People) -> None:
+async def test_settings_are_looked_at_again_when_the_log_could_not_be_read(world: UserServices) -> None:
     world.talking.said["a-accounting-0"] = SNAPSHOTS + STARTED
     world.talking.logs_status = 500
     await world.run_pod("a-accounting-0", names.SLURMDBD, "a", ready=True)
@@ -226,7 +236,7 @@ async def test_settings_are_looked_at_again_when_the_log_could_not_be_read(world
     assert world.condition("Degraded", "accountings", "a")["reason"] == "DatabaseMisconfigured"
 
 
-async def test_an_external_slurmdbd_needs_nothing_here(world: People) -> None:
+async def test_an_external_slurmdbd_needs_nothing_here(world: UserServices) -> None:
     await world.make_accounting(external=True, externalConfig={"host": "dbd.example.org", "port": 7000})
     await world.pass_accounting()
     assert world.find("statefulsets", "a-accounting") is None
@@ -235,7 +245,7 @@ async def test_an_external_slurmdbd_needs_nothing_here(world: People) -> None:
     assert "dbd.example.org:7000" in ready["message"]
 
 
-async def test_deletion_waits_for_the_workers_whose_jobs_are_still_to_be_recorded(world: People) -> None:
+async def test_deletion_waits_for_the_workers_whose_jobs_are_still_to_be_recorded(world: UserServices) -> None:
     await world.pass_accounting()
     await world.make_controller(accountingRef={"name": "a"})
     await world.make("NodeSet", "w", "nodesets", spec={"controllerRef": {"name": "c"}})

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kubeslurm.api import names
-from tests.support.people import People
+from tests.support.user_services import UserServices
 
 pytestmark = pytest.mark.looptime
 
@@ -15,8 +15,8 @@ BACK = "login: directory: the servers of sssd domain example answer again\n"
 
 
 @pytest.fixture
-async def world() -> AsyncIterator[People]:
-    made = People()
+async def world() -> AsyncIterator[UserServices]:
+    made = UserServices()
     await made.start()
     await made.make_keys()
     await made.make_controller()
@@ -26,12 +26,12 @@ async def world() -> AsyncIterator[People]:
     await made.stop()
 
 
-async def users(world: People, text: str) -> None:
+async def users(world: UserServices, text: str) -> None:
     data = {"sssd.conf": base64.b64encode(text.encode()).decode()}
     await world.plain("Secret", "sssd", "secrets", data=data)
 
 
-async def test_host_keys_are_made_once_and_kept(world: People) -> None:
+async def test_host_keys_are_made_once_and_kept(world: UserServices) -> None:
     await world.pass_login()
     made = world.find("secrets", "l-ssh-host-keys")
     assert made is not None
@@ -46,7 +46,7 @@ async def test_host_keys_are_made_once_and_kept(world: People) -> None:
     assert world.find("secrets", "l-ssh-host-keys") == made
 
 
-async def test_two_login_sets_have_different_host_keys(world: People) -> None:
+async def test_two_login_sets_have_different_host_keys(world: UserServices) -> None:
     await world.make_loginset("m")
     await world.pass_login()
     await world.pass_login("m")
@@ -54,7 +54,7 @@ async def test_two_login_sets_have_different_host_keys(world: People) -> None:
     assert first["data"]["ssh_host_ed25519_key.pub"] != second["data"]["ssh_host_ed25519_key.pub"]
 
 
-async def test_login_pods_are_made_with_address_and_sshd_configuration(world: People) -> None:
+async def test_login_pods_are_made_with_address_and_sshd_configuration(world: UserServices) -> None:
     await world.pass_login()
     for plural, name in (("deployments", "l"), ("services", "l"), ("configmaps", "l-ssh-config")):
         assert world.find(plural, name) is not None
@@ -68,7 +68,9 @@ async def test_login_pods_are_made_with_address_and_sshd_configuration(world: Pe
         ({"rootSshAuthorizedKeys": "ssh-ed25519 AAAA root"}, names.SSHD_CONF_HASH),
     ],
 )
-async def test_pods_that_could_not_see_a_change_are_replaced(world: People, change: dict[str, str], hash_: str) -> None:
+async def test_pods_that_could_not_see_a_change_are_replaced(
+    world: UserServices, change: dict[str, str], hash_: str
+) -> None:
     await world.pass_login()
     before = world.annotations("deployments", "l")[hash_]
     await world.make_loginset(**change)
@@ -76,7 +78,7 @@ async def test_pods_that_could_not_see_a_change_are_replaced(world: People, chan
     assert world.annotations("deployments", "l")[hash_] != before
 
 
-async def test_a_new_sssd_conf_replaces_the_pods(world: People) -> None:
+async def test_a_new_sssd_conf_replaces_the_pods(world: UserServices) -> None:
     await world.pass_login()
     before = world.annotations("deployments", "l")
     await users(world, "[sssd]\ndomains = other")
@@ -86,7 +88,7 @@ async def test_a_new_sssd_conf_replaces_the_pods(world: People) -> None:
     assert "sssd.conf changed" in (await world.sent_events())["Restarting"]
 
 
-async def test_a_missing_sssd_conf_is_said_and_starts_nothing(world: People) -> None:
+async def test_a_missing_sssd_conf_is_said_and_starts_nothing(world: UserServices) -> None:
     await world.server.remove("sssd", plural="secrets")
     await world.settle()
     await world.pass_login()
@@ -94,13 +96,13 @@ async def test_a_missing_sssd_conf_is_said_and_starts_nothing(world: People) -> 
     assert world.find("deployments", "l") is None
 
 
-async def test_a_missing_controller_is_said(world: People) -> None:
+async def test_a_missing_controller_is_said(world: UserServices) -> None:
     await world.make_loginset("m", controllerRef={"name": "nobody"})
     await world.pass_login("m")
     assert world.condition("Ready", "loginsets", "m")["reason"] == "ControllerNotFound"
 
 
-async def test_a_directory_that_is_away_is_said_with_the_place_of_its_address(world: People) -> None:
+async def test_a_directory_that_is_away_is_said_with_the_place_of_its_address(world: UserServices) -> None:
     await world.pass_login()
     await world.run_pod("l-1", names.LOGIN, "l", ready=True)
     world.talking.said["l-1"] = AWAY
@@ -114,7 +116,7 @@ async def test_a_directory_that_is_away_is_said_with_the_place_of_its_address(wo
     assert world.condition("Degraded", "loginsets", "l")["status"] == "False"
 
 
-async def test_a_quiet_login_set_is_not_written_at_all(world: People) -> None:
+async def test_a_quiet_login_set_is_not_written_at_all(world: UserServices) -> None:
     await world.pass_login()
     await world.pass_login()
     before = world.writes

@@ -1,0 +1,77 @@
+"""`helm uninstall` of a Slurm cluster leaves nothing but what retention says."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+import pytest
+
+from kubeslurm.cli.up import helm, releases
+from kubeslurm.cli.up.helm import Release
+from kubeslurm.cli.up.installation import Installation
+from tests.support.kubernetes import Kubernetes
+from tests.support.nodeset import Workers, leads
+from tests.support.slurm import KINDS, Slurm
+from tests.support.waiting import wait_for
+
+NAMESPACE = "second"
+
+
+@pytest.fixture
+def second(cluster: Kubernetes, product: Installation) -> Iterator[Slurm]:
+    """Another Slurm cluster beside the first."""
+    base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
+    release = Release("slurm-two", NAMESPACE, base.chart, base.values)
+    slurm = Slurm(cluster, NAMESPACE, "slurm-two")
+    try:
+        helm.install(product.access, release)
+        slurm.wait_until_idle(1)
+        yield slurm
+    finally:
+        cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=180s")
+
+
+def left(slurm: Slurm) -> list[str]:
+    workloads = ("pods", "statefulsets", "deployments", "services", "poddisruptionbudgets", "controllerrevisions")
+    names = [each["metadata"]["name"] for each in slurm.items(*KINDS, *workloads, "configmaps", "secrets")]
+    return [name for name in names if "kube-root-ca" not in name]
+
+
+def test_nothing_but_the_state_volume_is_left(second: Slurm, product: Installation) -> None:
+    helm.uninstall(product.access, "slurm-two", NAMESPACE)
+    wait_for("everything to be gone", lambda: not left(second))
+    claims = second.kubectl("get", "persistentvolumeclaims", "--output=name").split()
+    assert claims == ["persistentvolumeclaim/statesave-slurm-two-controller-0"]
+
+
+def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second: Slurm, product: Installation) -> None:
+    before = second.submit("true")
+    second.wait_for_job(before, "COMPLETED")
+    try:
+        helm.uninstall(product.access, releases.OPERATOR, releases.OPERATOR_NAMESPACE)
+        helm.uninstall(product.access, "slurm-two", NAMESPACE)
+        wait_for("everything to be gone", lambda: not left(second))
+    finally:
+        helm.install(product.access, releases.operator(product.tags), wait=True)
+    base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
+    helm.install(product.access, msgspec.structs.replace(base, name="slurm-two", namespace=NAMESPACE))
+    second.wait_until_idle(1)
+    assert second.submit("true") > before
+
+
+def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, product: Installation) -> None:
+    workers = Workers(second, "slurm-two-worker-worker")
+    job = workers.run_job(600)
+    uids = workers.uids()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        removing = pool.submit(helm.uninstall, product.access, "slurm-two", NAMESPACE)
+        # Helm deletes the keys first, and slurmctld's answers can be had only with one of them.
+        wait_for("the key to be gone", lambda: not second.find("secret", "slurm-two-auth-jwt"))
+        wait_for("the drain", lambda: any("drain" in state for state in second.nodes().values()))
+        workers.kill_operator()
+        wait_for("another operator to lead", lambda: leads(second))
+        assert workers.uids() == uids
+        assert second.job_state(job) == "RUNNING"
+        second.run("scancel", str(job))
+        wait_for("everything to be gone", lambda: not left(second))
+        removing.result(timeout=180)

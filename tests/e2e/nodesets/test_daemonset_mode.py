@@ -1,0 +1,76 @@
+"""Workers that follow the Kubernetes nodes: added, tainted, removed and added again."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.support.nodeset import Workers, node_of
+from tests.support.slurm import NODESET, Slurm
+from tests.support.waiting import wait_for
+
+POOL = "kubeslurm.test/pool"
+
+
+@pytest.fixture
+def host(slurm: Slurm) -> Iterator[str]:
+    """A Kubernetes node without a worker, and without slurmctld."""
+    first = Workers(slurm)
+    first.scale(1)
+    first.wait_until_idle(1)
+    taken = {node_of(pod) for pod in first.pods().values()} | {node_of(slurm.get("pod", slurm.controller))}
+    found = next(node.name for node in slurm.cluster.spec.nodes if node.name not in taken)
+    yield found
+    slurm.cluster.node(found).start()
+    slurm.cluster.kubectl("taint", "node", found, "repair-", check=False)
+    slurm.cluster.kubectl("label", "node", found, f"{POOL}-", check=False)
+
+
+@pytest.fixture
+def daemons(slurm: Slurm, host: str) -> Iterator[Workers]:
+    """A NodeSet that wants a worker on every node of the pool, which is empty at first."""
+    pod: dict[str, Any] = {"nodeSelector": {POOL: "daemon"}}
+    found = Workers.create(
+        slurm, "daemons", "daemon-", scalingMode="DaemonSet", pruneSlurmNodeRecords="NodeNotFound", pod=pod
+    )
+    try:
+        wait_for("the NodeSet to be seen", lambda: found.status().get("desired") == 0)
+        yield found
+    finally:
+        found.delete()
+
+
+def test_workers_follow_nodes(daemons: Workers, host: str) -> None:
+    slurm = daemons.slurm
+    kubectl = slurm.cluster.kubectl
+    kubectl("label", "node", host, f"{POOL}=daemon")
+    wait_for("a worker named after the node", lambda: slurm.nodes().get(host) == "idle")
+    job = daemons.run_job(600, f"--nodelist={host}")
+    kubectl("taint", "node", host, "repair=now:NoSchedule")
+    wait_for("the drain", lambda: slurm.nodes().get(host) == "draining")
+    kubectl("label", "node", host, f"{POOL}-")
+    wait_for("the worker to be unwanted", lambda: daemons.status().get("desired") == 0)
+    daemons.finish(job)
+    wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes())
+    kubectl("taint", "node", host, "repair-")
+    kubectl("label", "node", host, f"{POOL}=daemon")
+    wait_for("the worker again", lambda: slurm.nodes().get(host) == "idle")
+
+
+def test_a_node_that_is_gone_does_not_hold_its_workers_name(daemons: Workers, host: str) -> None:
+    slurm = daemons.slurm
+    kubectl = slurm.cluster.kubectl
+    kubectl("label", "node", host, f"{POOL}=daemon")
+    wait_for("the worker", lambda: slurm.nodes().get(host) == "idle")
+    before = daemons.uids()[host]
+    owner = slurm.get(NODESET, "daemons")["metadata"]["uid"]
+    assert f"Extra=nodeset:{owner}" in slurm.run("scontrol", "show", "node", host)
+    slurm.cluster.node(host).kill()
+    kubectl("delete", "node", host, "--wait=true")
+    wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes(), within=240)
+    slurm.cluster.node(host).start()
+    wait_for("the node", lambda: host in kubectl("get", "nodes", "--output=name"))
+    kubectl("label", "node", host, f"{POOL}=daemon")
+    wait_for("the worker again", lambda: slurm.nodes().get(host) == "idle")
+    assert daemons.uids()[host] != before
+    assert slurm.find(NODESET, "daemons") is not None

@@ -1,0 +1,25 @@
+"""A second Slurm cluster beside the first: with accounting, login pods and a directory of users."""
+
+import pytest
+
+from kubeslurm.cli.up.installation import Installation
+from tests.e2e.conftest import WORKERS
+from tests.support.kubernetes import Kubernetes
+from tests.support.settled import wait_until_settled
+from tests.support.site import Records, Site
+
+
+@pytest.fixture(scope="session")
+def site(product: Installation, cluster: Kubernetes, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """Stays until the whole cluster goes."""
+    whole = Site(product, cluster, tmp_path_factory.mktemp("ssh"))
+    whole.bring_up()
+    return whole
+
+
+@pytest.fixture(scope="session")
+def plain(cluster: Kubernetes) -> Records:
+    """The cluster that everybody has after `kubeslurm up`, settled whatever was done to it before."""
+    whole = Records(cluster)
+    wait_until_settled(whole, WORKERS)
+    return whole
