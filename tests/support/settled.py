@@ -17,7 +17,7 @@ def wait_until_settled(slurm: Slurm, workers: int) -> None:
     """Until the machines, the operator and this Slurm cluster with its idle workers are as a new test may expect."""
     cluster = slurm.cluster
     wait_for("all nodes to be ready", lambda: nodes_are_ready(cluster), within=PATIENCE)
-    wait_for("all objects to be as wanted", lambda: is_as_wanted(slurm), within=PATIENCE)
+    wait_for("all objects to be as desired", lambda: is_as_desired(slurm), within=PATIENCE)
     for namespace in (slurm.namespace, "slinky"):
         wait_for(f"the pods of {namespace} to stay", partial(pods_stay, cluster, namespace), within=PATIENCE)
     slurm.wait_until_idle(workers, within=PATIENCE)
@@ -58,7 +58,7 @@ def pods_stay(cluster: Kubernetes, namespace: str) -> bool:
     )
 
 
-def is_as_wanted(slurm: Slurm) -> bool:
+def is_as_desired(slurm: Slurm) -> bool:
     """Whether every object says so of what it wants now: a change that was taken back is carried out, too."""
     return all(
         each.get("status", {}).get("observedGeneration") == each["metadata"]["generation"]

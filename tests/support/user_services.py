@@ -88,8 +88,8 @@ class UserServices(ControlPlane):
         labels = {names.LABEL_NAME: daemon, names.LABEL_INSTANCE: instance}
         condition = {"type": "Ready", "status": "True" if ready else "False"}
         status = {"phase": "Running", "conditions": [condition], "containerStatuses": [status_of]}
-        stamps = {names.RESTART_HASH: "1"} if annotations is None else annotations
-        metadata = {"name": name, "namespace": "ns", "labels": labels, "annotations": stamps}
+        hashes = {names.RESTART_HASH: "1"} if annotations is None else annotations
+        metadata = {"name": name, "namespace": "ns", "labels": labels, "annotations": hashes}
         await self.server.put({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": status}, "pods")
         await self.settle()
 

@@ -12,7 +12,7 @@ from tests.support.predecessor.chart import WORKERS
 from tests.support.predecessor.cluster import Predecessor
 from tests.support.predecessor.parts import NAME, NODESET
 from tests.support.predecessor.workers import REVISION
-from tests.support.settled import is_as_wanted
+from tests.support.settled import is_as_desired
 from tests.support.slurm import CONTROLLER, Slurm
 from tests.support.waiting import wait_for
 
@@ -68,7 +68,7 @@ def test_nothing_restarts_and_jobs_configuration_and_workers_go_on(old: Predeces
     before, made = pods(old), workloads(old)
 
     run_operators(cluster, 1)
-    wait_for("everything to be as wanted", lambda: is_as_wanted(old))
+    wait_for("everything to be as desired", lambda: is_as_desired(old))
     assert pods(old) == before
     assert workloads(old) == made
     assert revisions(old) == {f"{NODESET}-{REVISION}"}

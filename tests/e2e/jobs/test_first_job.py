@@ -27,7 +27,7 @@ def test_a_job_is_kept_to_the_memory_it_asked_for(slurm: Slurm) -> None:
     slurm.wait_for_job(job, "OUT_OF_MEMORY")
 
 
-def test_every_object_says_that_it_is_as_wanted(slurm: Slurm) -> None:
+def test_every_object_says_that_it_is_as_desired(slurm: Slurm) -> None:
     found = {each["kind"]: statuses(each) for kind in OBJECTS for each in slurm.items(kind)}
     assert {kind: (each["Ready"], each["Degraded"]) for kind, each in found.items()} == dict.fromkeys(
         ("Controller", "RestApi", "NodeSet", "Accounting", "LoginSet"), ("True", "False")

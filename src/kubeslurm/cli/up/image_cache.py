@@ -14,7 +14,7 @@ import msgspec
 from kubeslurm.local.host import cache, files
 from kubeslurm.local.images.store import ImageRef
 
-DIRECTORY = "shelf"  # below the cache directory; the name is kept so that existing caches stay in use
+DIRECTORY = "registry"  # below the cache directory
 
 
 class _Blob(msgspec.Struct, frozen=True):

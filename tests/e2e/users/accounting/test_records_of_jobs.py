@@ -37,5 +37,5 @@ def test_a_failed_job_is_recorded_as_such(site: Site) -> None:
     assert found["ExitCode"] == "3:0"
 
 
-def test_accounting_says_that_it_is_as_wanted(site: Site) -> None:
+def test_accounting_says_that_it_is_as_desired(site: Site) -> None:
     wait_for("accounting to be well", site.records_well)

@@ -32,7 +32,7 @@ def test_an_empty_nodeset_creates_its_workers() -> None:
     assert plan(facts(), replicas=2).create == (Slot(0, hostname="gpu-0"), Slot(1, hostname="gpu-1"))
 
 
-def test_a_nodeset_that_is_as_wanted_does_nothing() -> None:
+def test_a_nodeset_that_is_as_desired_does_nothing() -> None:
     found = plan(facts(worker(0), worker(1)), replicas=2)
     assert found == Plan(desired=2)
     assert not found.is_waiting
