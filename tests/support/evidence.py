@@ -4,7 +4,11 @@ from kubeslurm.local.errors import LocalError
 from tests.support.kubernetes import Kubernetes
 
 SHORT = 20.0  # seconds: the cluster may be what is broken
-SLURM = ("sh", "-c", "timeout 5 sinfo --Node --long; timeout 5 sinfo --list-reasons; timeout 5 squeue --all --long")
+SLURM = (
+    "sh",
+    "-c",
+    "timeout 5 sinfo --Node --long; timeout 5 sinfo --list-reasons; timeout 5 squeue --all --long --states=all",
+)
 COMMANDS = (
     ("get", "slurm,nodes,pods", "--all-namespaces", "--output=wide"),
     ("get", "events", "--all-namespaces", "--sort-by=.lastTimestamp"),

@@ -17,6 +17,8 @@ def has_account(site: Site, user: str, account: str) -> bool:
 
 
 def test_jobs_of_two_users_are_recorded_under_their_accounts(site: Site) -> None:
+    # slurmdbd tells a new account only to a slurmctld that has called it since it started; a record proves that.
+    site.wait_until_recorded(site.submit_as("alice", "true"))
     for account, user in (("physics", "alice"), ("chemistry", "bob")):
         sacctmgr(site, "add", "account", account)
         sacctmgr(site, "add", "user", user, f"account={account}")
