@@ -147,7 +147,8 @@ class Kubernetes(Cluster):
                 if message.type is aiohttp.WSMsgType.BINARY and message.data:
                     channels[message.data[0]] += message.data[1:]
         outcome = json.loads(channels[OUTCOME] or b"{}")
-        stderr = channels[STDERR].decode(errors="replace") or outcome.get("message", "the connection was lost")
+        reason = outcome.get("message", "") if outcome else "the connection was lost"
+        stderr = channels[STDERR].decode(errors="replace") or reason
         return Ended(outcome.get("status") == "Success", channels[STDOUT].decode(errors="replace"), stderr)
 
     def _open(self) -> aiohttp.ClientSession:
