@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.nodeset import Workers
+from tests.support.settled import is_as_desired
 from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
@@ -12,6 +13,8 @@ def second(slurm: Slurm) -> Workers:
     """Another NodeSet with one worker, on the third node."""
     found = Workers.create(slurm, "extra", "extra-")
     wait_for("the extra worker", lambda: slurm.nodes().get("extra-0") == "idle")
+    # A step that is started while slurmd is reconfigured fails, and with it the job.
+    wait_for("slurmctld to run with the new NodeSet", lambda: is_as_desired(slurm))
     return found
 
 
