@@ -1,6 +1,6 @@
 """Holds the deletion of what NodeSets need for draining until they are gone."""
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from typing import Any
 
 from kubeslurm.api import names
@@ -10,10 +10,10 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.kube.client import Kube
 
 
-async def release(kube: Kube, kind: Kind[Any], obj: Resource, nodesets: Iterable[NodeSet]) -> bool:
+async def release(kube: Kube, kind: Kind[Any], obj: Resource, nodesets: Collection[NodeSet]) -> bool:
     """Removes the finalizer of a deleted object unless NodeSets still need it; the annotation forces it."""
     forced = obj.metadata.annotations.get(names.FORCE_DELETE) == "true"
-    if any(True for _ in nodesets) and not forced:
+    if nodesets and not forced:
         return False
     await kube.remove_finalizer(kind, obj, names.FINALIZER)
     return True

@@ -51,10 +51,10 @@ async def observe(context: Context, accounting: Accounting, memory: Memory) -> F
     )
 
 
-def nodesets(caches: Caches, accounting: Accounting) -> Iterable[NodeSet]:
+def nodesets(caches: Caches, accounting: Accounting) -> tuple[NodeSet, ...]:
     """The NodeSets whose last jobs are still to be recorded."""
-    for cluster in _clusters(caches, accounting):
-        yield from references.nodesets(caches, Key(*cluster.key))
+    clusters = _clusters(caches, accounting)
+    return tuple(each for cluster in clusters for each in references.nodesets(caches, Key(*cluster.key)))
 
 
 def _clusters(caches: Caches, accounting: Accounting) -> Iterable[Controller]:
