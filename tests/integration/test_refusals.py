@@ -16,7 +16,7 @@ async def test_missing_images_are_named_in_a_condition_and_can_be_set_later(
 
     async def conditions(what: str) -> str:
         found = json.loads(await kubectl("get", what, "--output=json")).get("status", {}).get("conditions", [])
-        return " ".join(f"{each['type']}={each['status']} {each['message']}" for each in found)
+        return " ".join(f"{each['type']}={each['status']} {each['reason']} {each['message']}" for each in found)
 
     async def until(what: str, text: str) -> None:
         async with asyncio.timeout(DEADLINE):
@@ -36,7 +36,7 @@ async def test_missing_images_are_named_in_a_condition_and_can_be_set_later(
         await kubectl("patch", "controller/slurm", "--type=merge", f"--patch={image('slurmctld')}")
         await kubectl("patch", "nodeset/cpu", "--type=merge", f"--patch={image('slurmd')}")
         await kubectl("wait", "--for=create", "--timeout=180s", "pod/cpu-0")
-        await until("controller/slurm", "is being tried")
+        await until("controller/slurm", "ConfigTrialRunning")
         # While the operator runs and removes the finalizers; otherwise the namespace would stay.
         await kubectl("delete", "slurm", "--all", "--timeout=180s")
     assert "Traceback" not in replica.log.read_text()
