@@ -13,7 +13,7 @@ def second(slurm: Slurm) -> Workers:
     """Another NodeSet with one worker, on the third node."""
     found = Workers.create(slurm, "extra", "extra-")
     wait_for("the extra worker", lambda: slurm.nodes().get("extra-0") == "idle")
-    # A step that is started while slurmd is reconfigured fails, and with it the job.
+    # A new NodeSet brings a reconfigure; the job starts after it, so that only the deletion is tested.
     wait_for("slurmctld to run with the new NodeSet", lambda: is_as_desired(slurm))
     return found
 
