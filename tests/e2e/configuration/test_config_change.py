@@ -1,4 +1,4 @@
-"""Configuration: what is good becomes live within seconds, what is bad never gets near slurmctld."""
+"""Configuration: an accepted change runs without a restart, a rejected one never reaches slurmctld."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
