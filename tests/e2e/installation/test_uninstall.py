@@ -18,15 +18,15 @@ NAMESPACE = "second"
 
 
 @pytest.fixture
-def second(cluster: Kubernetes, product: Installation) -> Iterator[Slurm]:
-    """Another Slurm cluster beside the first."""
+def second(cluster: Kubernetes, product: Installation, slurm: Slurm) -> Iterator[Slurm]:
+    """Another Slurm cluster beside the first, which is settled: the webhook answers."""
     base = releases.slurm(product.tags, {"nodesets": {"worker": {"replicas": 1, "oversubscribeNode": True}}})
     release = Release("slurm-two", NAMESPACE, base.chart, base.values)
-    slurm = Slurm(cluster, NAMESPACE, "slurm-two")
+    found = Slurm(cluster, NAMESPACE, "slurm-two")
     try:
         helm.install(product.access, release)
-        slurm.wait_until_idle(1)
-        yield slurm
+        found.wait_until_idle(1)
+        yield found
     finally:
         cluster.kubectl("delete", "namespace", NAMESPACE, "--ignore-not-found", "--wait=true", "--timeout=180s")
 
