@@ -21,8 +21,8 @@ from kubeslurm.local.host import cache
 
 DIGEST_LABEL = "kubeslurm.dev/made-from"
 MAX_DURATION = timedelta(minutes=5)  # of one helm command
-# Helm gives its hooks and its wait five minutes each; it hangs only if the cluster stops answering meanwhile.
-DEADLINE = 2 * MAX_DURATION + timedelta(minutes=1)
+# Seconds. Helm gives its hooks and its wait five minutes each; it takes longer only if the cluster does not answer.
+DEADLINE = 660.0
 GOODBYE = 30.0  # seconds for helm to record that it gave up
 
 
@@ -111,12 +111,11 @@ def _helm(args: Sequence[str]) -> str:
         [_program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as helm:
         try:
-            stdout, stderr = helm.communicate(timeout=DEADLINE.total_seconds())
+            stdout, stderr = helm.communicate(timeout=DEADLINE)
         except subprocess.TimeoutExpired:
             stdout, stderr = _end(helm)
-            minutes = DEADLINE.total_seconds() / 60
             raise LocalError(
-                f"helm {' '.join(args[:3])} was stopped after {minutes:.0f} minutes: {(stderr or stdout).strip()}",
+                f"helm {' '.join(args[:3])} was stopped after {DEADLINE:g} s: {(stderr or stdout).strip()}",
                 "Check that the cluster answers (`kubectl get nodes`), and run the same command again.",
             ) from None
         except BaseException:

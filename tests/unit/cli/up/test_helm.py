@@ -65,18 +65,6 @@ def test_an_old_record_of_a_killed_helm_is_deleted_and_the_install_continues(
     assert "deployed" not in calls
 
 
-@pytest.mark.parametrize("at_the_end", ["exit 1", "sleep 600"], ids=["gives up", "must be killed"])
-def test_a_helm_that_does_not_end_is_stopped_and_what_it_said_is_told(
-    tmp_path: Path, release: Release, access: Access, monkeypatch: pytest.MonkeyPatch, at_the_end: str
-) -> None:
-    script = f"trap 'echo gave up >&2; {at_the_end}' TERM\necho waiting for the hook >&2\nsleep 600 & wait"
-    monkeypatch.setattr(helm, "_program", lambda: str(program(tmp_path / "helm", script)))
-    monkeypatch.setattr(helm, "DEADLINE", timedelta(seconds=0.5))
-    monkeypatch.setattr(helm, "GOODBYE", 0.5)
-    with pytest.raises(LocalError, match=r"helm upgrade --install slurm was stopped(.|\n)*waiting for the hook"):
-        helm.install(access, release)
-
-
 def test_any_other_failure_is_reported_and_deletes_nothing(
     tmp_path: Path, release: Release, access: Access, monkeypatch: pytest.MonkeyPatch
 ) -> None:
