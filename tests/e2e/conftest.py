@@ -40,6 +40,7 @@ class ByFile(LoadScopeScheduling):  # type: ignore[misc]
         return "users" if "/users/" in file else file
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
