@@ -9,6 +9,10 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.build.common.metadata import label_selector, object_tree, owner_reference
 from kubeslurm.build.common.services import service_port
 
+# More than any cluster has. With `maxUnavailable`, or with a percentage, Kubernetes takes the `replicas` of NodeSets
+# for the number of pods: too few in DaemonSet mode and during a scale-in, and busy workers beyond it could be evicted.
+ALL_OF_THEM = 2**31 - 1
+
 
 def objects(nodesets: Iterable[NodeSet], controller_name: str) -> list[Tree]:
     """The Service and the disruption budget of all workers of a Controller, owned by all its NodeSets together."""
@@ -38,5 +42,5 @@ def _disruption_budget(controller_name: str, metadata: Tree) -> Tree:
     return object_tree(
         POD_DISRUPTION_BUDGET,
         {"name": names.workers_pdb(controller_name), **metadata},
-        spec={"maxUnavailable": 0, "selector": selector},
+        spec={"minAvailable": ALL_OF_THEM, "selector": selector},
     )
