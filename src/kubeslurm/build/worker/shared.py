@@ -15,8 +15,9 @@ ALL_OF_THEM = 2**31 - 1
 
 
 def objects(nodesets: Iterable[NodeSet], controller_name: str) -> list[Tree]:
-    """The Service and the disruption budget of all workers of a Controller, owned by all its NodeSets together."""
-    by_uid = sorted(nodesets, key=lambda each: each.metadata.uid)
+    """The Service and the disruption budget of all workers of a Controller, owned by its NodeSets together."""
+    # Of one that is deleted garbage collection removes the reference, again and again if it were set.
+    by_uid = sorted((each for each in nodesets if not each.deleting), key=lambda each: each.metadata.uid)
     owners = [owner_reference(each) | {"controller": False} for each in by_uid]
     metadata = {
         "namespace": next((each.namespace for each in by_uid), ""),
