@@ -63,11 +63,13 @@ class FakeKube:
         if "creationTimestamp" not in metadata:
             metadata["creationTimestamp"] = stamp()
         self.trees[kind.plural, key_of_tree(tree)] = tree
-        self.caches.store(kind).put(_read(kind, tree))
+        if kind in KINDS:
+            self.caches.store(kind).put(_read(kind, tree))
 
     def remove(self, kind: Kind[Any], key: Key) -> None:
         self.trees.pop((kind.plural, key), None)
-        self.caches.store(kind).remove(key)
+        if kind in KINDS:
+            self.caches.store(kind).remove(key)
 
     def pods(self) -> builtins.list[Tree]:
         return [tree for (plural, _), tree in list(self.trees.items()) if plural == POD.plural]
@@ -92,8 +94,7 @@ class FakeKube:
         if kind is POD:
             created["status"] = {"phase": "Pending"}
         self._write("create", kind, created)
-        if kind in KINDS:
-            self.put(kind, created)
+        self.put(kind, created)
         found: Resource = _read(kind, created)
         return found
 

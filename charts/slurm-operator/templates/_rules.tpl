@@ -6,7 +6,7 @@
   verbs: [create, delete, get, list, patch, watch]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
-  verbs: [create, patch]
+  verbs: [create, get, patch]
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete, get, list, patch, watch]

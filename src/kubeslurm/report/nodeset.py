@@ -27,6 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     objections: Mapping[str, Objection] = msgspec.field(default_factory=dict)  # pod -> why it stays
     names_taken: tuple[str, ...] = ()  # Slurm names of workers to create that other pods still have
+    claims_going: tuple[str, ...] = ()  # claims of earlier workers that must be gone before new ones are made
 
 
 _CAUSES = {
@@ -130,7 +131,9 @@ def _progress(nodeset: NodeSet, facts: Facts, plan: Plan, outcome: Outcome) -> F
         return progressing(Reason.DRAINING, f"draining {text}{': ' + first if first else ''}")
     terminating = sum(1 for each in facts.workers if each.terminating)
     if plan.create or terminating:
-        return progressing(Reason.SCALING, f"{len(plan.create)} workers to create, {terminating} terminating")
+        text = f"{len(plan.create)} workers to create, {terminating} terminating"
+        going = f"; waiting until claim {outcome.claims_going[0]} is deleted" if outcome.claims_going else ""
+        return progressing(Reason.SCALING, text + going)
     old = [each for each in facts.workers if rollout.outdated(nodeset, each, facts)]
     if old and nodeset.spec.paused:
         return progressing(Reason.PAUSED, f"{_of(len(old))} of an old revision: set spec.paused to false to go on")

@@ -56,7 +56,7 @@ class Act:
         self._failed_slots.recovered(nodeset.metadata.uid, facts.workers)
         errors: tuple[Error, ...] = ()
         if controller is not None and not nodeset.deleting:
-            errors += await self._create.prepare(nodeset, siblings, observed.revision)
+            errors += await self._create.prepare(nodeset, siblings, facts.workers, observed.revision)
             errors += await self.owners.complete(nodeset, facts.workers)
         drained, patched = await asyncio.gather(
             self._drain_for_kubernetes_nodes(observed, plan), patch_pods(self._kube, nodeset, facts, plan)
@@ -70,6 +70,7 @@ class Act:
             failures=(*failures.of(errors), *created.failures, *failures.of(removals.errors)),
             objections=removals.objections,
             names_taken=created.names_taken,
+            claims_going=created.claims_going,
         )
 
     def forget(self, nodeset: NodeSet) -> None:

@@ -10,16 +10,18 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slots import Slot
-from kubeslurm.build.worker import claims, shared, ssh
 from kubeslurm.build.worker import pod as worker
+from kubeslurm.build.worker import shared, ssh
 from kubeslurm.build.worker.revision import Choice
 from kubeslurm.control import failures, fan_out, refusals, second_owner
 from kubeslurm.control.fan_out import Error
 from kubeslurm.control.refusals import Refusals
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.nodeset.facts import Facts
+from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import AlreadyExists
+from kubeslurm.reconcile.nodeset.claims import Claims
 from kubeslurm.reconcile.nodeset.remove import describe
 from kubeslurm.report.events import Event
 from kubeslurm.report.failures import Failure
@@ -31,6 +33,7 @@ class Created(msgspec.Struct, frozen=True):
 
     failures: tuple[Failure, ...] = ()
     names_taken: tuple[str, ...] = ()
+    claims_going: tuple[str, ...] = ()  # claims of an earlier worker that must be gone first
 
 
 class Create:
@@ -41,13 +44,16 @@ class Create:
         self._caches = context.caches
         self._events = context.events
         self._cluster_domain = context.options.cluster_domain
+        self._claims = Claims(context.kube)
         self._refusals = Refusals(clock)
 
     def forget(self, nodeset: NodeSet) -> None:
         """Drops what was remembered about a NodeSet that is over."""
         self._refusals.forget(nodeset.metadata.uid)
 
-    async def prepare(self, nodeset: NodeSet, siblings: Iterable[NodeSet], revision: Choice) -> tuple[Error, ...]:
+    async def prepare(
+        self, nodeset: NodeSet, siblings: Iterable[NodeSet], workers: Iterable[Worker], revision: Choice
+    ) -> tuple[Error, ...]:
         """Writes what pods need before they can start, and the history of their template."""
         wanted = shared.objects(tuple(siblings) or (nodeset,), nodeset.spec.controllerRef.name)
         ssh_config = ssh.config(nodeset)
@@ -55,7 +61,8 @@ class Create:
         async def apply(tree: Tree) -> None:
             await self._kube.apply(second_owner.added(self._caches, Key(*nodeset.controller_key), tree))
 
-        errors = await fan_out.for_each([*wanted, *([ssh_config] if ssh_config else [])], apply)
+        errors = await self._claims.restore(nodeset, workers)
+        errors += await fan_out.for_each([*wanted, *([ssh_config] if ssh_config else [])], apply)
         return errors + await fan_out.for_each([revision], lambda choice: self._write_history(nodeset, choice))
 
     async def create(
@@ -76,19 +83,23 @@ class Create:
         if known:
             return Created((_refused(known),), taken)
         made: list[str] = []
+        going: list[str] = []
         refused: list[str] = []
 
         async def make(slot: Slot) -> None:
             if refused:  # what is wrong with one worker is wrong with the others as well
                 return
             try:
-                made.extend(await self._make(controller, nodeset, slot, facts))
+                if claim := await self._claims.prepare(nodeset, slot):
+                    going.append(claim)
+                else:
+                    made.extend(await self._make(controller, nodeset, slot, facts))
             except refusals.REFUSED as error:
                 refused.append(refusals.words(error, names.SLURMD))
 
         errors = await fan_out.for_each(free, make)
         self._remember(nodeset, state, made, refused)
-        return Created((*map(_refused, sorted(refused)[:1]), *failures.of(errors)), taken)
+        return Created((*map(_refused, sorted(refused)[:1]), *failures.of(errors)), taken, tuple(sorted(going)))
 
     def _remember(self, nodeset: NodeSet, state: object, made: list[str], refused: list[str]) -> None:
         uid = nodeset.metadata.uid
@@ -104,8 +115,6 @@ class Create:
         cluster = Key(*nodeset.controller_key)
         if second_owner.reference(self._caches, cluster) is None and not controller.deleting:
             return ()  # the Controller's own pass makes it, and then this NodeSet has another pass
-        for claim in claims.objects(nodeset, slot):
-            await self._ensure(claim)
         tree = worker.pod(controller, nodeset, slot, facts.revision, facts.startup_hashes, self._cluster_domain)
         try:
             made = await self._kube.create(second_owner.added(self._caches, cluster, tree))

@@ -112,7 +112,7 @@ REGISTRATION = Registration(
         rights.on(POD, "get", "create", "patch", "delete"),
         rights.on(POD, "patch", subresource="status"),
         rights.on(CONTROLLER_REVISION, "get", "create", "patch", "delete"),
-        rights.on(PERSISTENT_VOLUME_CLAIM, "create", "patch"),
+        rights.on(PERSISTENT_VOLUME_CLAIM, "get", "create", "patch"),
     ),
     # Every change of a pod concerns its NodeSet as a whole: a pass for each would walk all pods each time.
     window=0.3,
