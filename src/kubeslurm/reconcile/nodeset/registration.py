@@ -45,7 +45,7 @@ def _node_matters(context: Context, old: views.Node | None, new: views.Node | No
 
 
 def _decisive(context: Context, node: views.Node) -> tuple[object, ...]:
-    types = context.options.propagated_node_conditions
+    types = context.options.propagated_node_conditions | context.options.drain_on_node_conditions
     conditions = tuple(each for each in node.status.conditions if each.type in types)
     return (node.spec, node.metadata.labels, node.metadata.annotations, node.deleting, conditions)
 
