@@ -76,11 +76,25 @@ def findings(nodeset: NodeSet, facts: Facts, plan: Plan, outcome: Outcome) -> tu
     """Ready, Progressing and Degraded, with what is awaited and what helps."""
     failure = _failure(nodeset, facts, plan, outcome)
     progress = _progress(nodeset, facts, plan, outcome)
-    serving = sum(1 for each in facts.workers if each.ready and each.name not in plan.leaving)
+    running = [each for each in facts.workers if each.ready and each.name not in plan.leaving]
+    absent, down = _unusable(facts, running)
+    serving = len(running) - absent - down
     ready = serving >= plan.desired and not nodeset.deleting
-    return summarize(
-        failure=failure, progress=progress, ready=ready, message=f"{serving} of {plan.desired} workers are ready"
-    )
+    message = f"{serving} of {plan.desired} workers are ready"
+    message += f", {absent} run but are not registered in Slurm" if absent else ""
+    message += f", {down} run but are down in Slurm" if down else ""
+    first, *rest = summarize(failure=failure, progress=progress, ready=ready, message=message)
+    if first.message != message and (absent or down):
+        first = msgspec.structs.replace(first, message=f"{message}; {first.message}")
+    return (first, *rest)
+
+
+def _unusable(facts: Facts, running: Iterable[Worker]) -> tuple[int, int]:
+    """Of workers whose pods are ready: how many Slurm does not know, and how many it cannot use."""
+    if not facts.slurm_known:
+        return 0, 0
+    nodes = [each.node for each in running]
+    return nodes.count(None), sum(1 for node in nodes if node is not None and (node.down or node.invalid))
 
 
 def _conditions(nodeset: NodeSet, facts: Facts, found: Iterable[Finding]) -> Tree:
