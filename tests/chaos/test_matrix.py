@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.nodeset import Workers, evict, is_counted, is_protected, node_of
+from tests.support.nodeset import Workers, counted, evict, is_protected, node_of
 from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
@@ -81,7 +81,7 @@ def eviction(workers: Workers, seconds: int) -> Iterator[None]:
     name = workers.names()[0]
     pod, uid = workers.pod(name)["metadata"]["name"], workers.uid(name)
     wait_for("the protection", lambda: is_protected(workers.pod(name)))
-    wait_for("the budget to count it", lambda: is_counted(workers.slurm))
+    wait_for("the budget to count it", lambda: counted(workers.slurm) > 0)
     assert evict(workers.slurm, pod)
     yield
     assert evict(workers.slurm, pod)
