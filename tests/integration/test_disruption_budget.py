@@ -31,9 +31,9 @@ async def busy_worker(kube: Kube, owner: NodeSet, number: int) -> None:
     name = f"gpu-{number}"
     labels = {names.LABEL_CLUSTER: "main", names.LABEL_POD_PROTECT: "true"}
     reference = {"apiVersion": NODESET.api_version, "kind": NODESET.kind, "name": owner.name, "controller": True}
-    metadata = {"namespace": owner.namespace, "name": name, "labels": labels}
-    metadata |= {"ownerReferences": [reference | {"uid": owner.metadata.uid}]}
-    spec = {"containers": [{"name": "slurmd", "image": "slurmd:1"}], "nodeName": "nowhere"}
+    metadata: Tree = {"namespace": owner.namespace, "name": name, "labels": labels}
+    metadata["ownerReferences"] = [reference | {"uid": owner.metadata.uid}]
+    spec: Tree = {"containers": [{"name": "slurmd", "image": "slurmd:1"}], "nodeName": "nowhere"}
     spec |= {"serviceAccountName": "default", "automountServiceAccountToken": False}
     await kube.create({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec})
     status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}

@@ -34,7 +34,7 @@ class Site:
 
     async def make(self, *, second: bool) -> None:
         self.kubectl("wait", "--for=create", "serviceaccount/default", "--timeout=180s")
-        controller = await self.create(CONTROLLER, "main", {"slurmKeyRef": {"name": "k", "key": "slurm.key"}})
+        controller = await self.create(CONTROLLER, "main", SLURMCTLD)
         spec = {"controllerRef": {"name": "main"}, "slurmd": {"image": "slurmd:1"}}
         nodeset = await self.create(NODESET, "gpu", spec)
         assert isinstance(controller, Controller)
@@ -77,7 +77,8 @@ class Site:
         return found is not None and not found.metadata.deleting
 
     async def release(self) -> None:
-        for kind, name in ((NODESET, "gpu"), (CONTROLLER, "main")):
+        held: tuple[tuple[Kind[Any], str], ...] = ((NODESET, "gpu"), (CONTROLLER, "main"))
+        for kind, name in held:
             found = await self.kube.get(kind, self.key(name))
             assert found is not None
             await self.kube.remove_finalizer(kind, found, names.FINALIZER)
@@ -89,6 +90,11 @@ class Site:
         return self.cluster.kubectl("-n", self.namespace, *args)
 
 
+SLURMCTLD = {
+    "slurmKeyRef": {"name": "k", "key": "slurm.key"},
+    "jwtKeyRef": {"name": "k", "key": "jwt.key"},
+    "slurmctld": {"image": "slurmctld:1"},
+}
 NODESET_NAME, CONTROLLER_NAME = "nodesets.slinky.slurm.net/gpu", "controllers.slinky.slurm.net/main"
 
 

@@ -143,8 +143,14 @@ class FakeKube:
             self.put(kind, tree)
         return self.caches.store(kind).get(Key(*obj.key))
 
-    async def remove_finalizer(self, kind: Kind[Any], obj: Any, _name: str) -> None:
-        self.remove(kind, Key(*obj.key))
+    async def remove_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> None:
+        tree = copy.deepcopy(self.trees[kind.plural, Key(*obj.key)])
+        rest = [each for each in tree["metadata"].get("finalizers", ()) if each != name]
+        tree["metadata"]["finalizers"] = rest
+        if rest or not tree["metadata"].get("deletionTimestamp"):
+            self.put(kind, tree)
+        else:
+            self.remove(kind, Key(*obj.key))
 
     def _write(self, verb: str, kind: Kind[Any], tree: Tree) -> None:
         self.writes.append(f"{verb} {kind.plural} {tree['metadata'].get('name', '')}")

@@ -146,8 +146,9 @@ def _progress(nodeset: NodeSet, facts: Facts, plan: Plan, outcome: Outcome) -> F
     terminating = sum(1 for each in facts.workers if each.terminating)
     if plan.create or terminating:
         text = f"{len(plan.create)} workers to create, {terminating} terminating"
-        going = f"; waiting until claim {outcome.claims_going[0]} is deleted" if outcome.claims_going else ""
-        return progressing(Reason.SCALING, text + going)
+        claims = outcome.claims_going
+        awaited = f"; waiting until claim {claims[0]} is deleted" if claims else ""
+        return progressing(Reason.SCALING, text + awaited)
     old = [each for each in facts.workers if rollout.outdated(nodeset, each, facts)]
     if old and nodeset.spec.paused:
         return progressing(Reason.PAUSED, f"{_of(len(old))} of an old revision: set spec.paused to false to go on")

@@ -45,7 +45,8 @@ class ControllerReconciler:
             return None
         if controller.deleting:
             if deletion.may_go(controller, references.nodesets(self.caches, key)):
-                return await self.release(controller)
+                await self.release(controller)
+                return None
         else:
             controller = await self.kube.add_finalizer(CONTROLLER, controller, names.FINALIZER)
             await self.objects.apply_second_owner(controller)

@@ -11,6 +11,7 @@ from kubeslurm.control.fan_out import Error
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.nodeset.plan import Plan
 from kubeslurm.decide.nodeset.slurm import updates
+from kubeslurm.reconcile.nodeset import reservation
 from kubeslurm.reconcile.nodeset.create import Create, Created
 from kubeslurm.reconcile.nodeset.memory import FailedSlots
 from kubeslurm.reconcile.nodeset.observe import Observation, Observer
@@ -91,11 +92,12 @@ class Act:
         slurm, workers = observed.slurm, observed.facts.workers
         if slurm is None or not observed.facts.slurm_known:
             return ()
+        left = await reservation.clean_up(self._kube, slurm, nodeset)
         # Patching many pods takes a while, in which Slurm may have been read again.
         restarted = {worker.name for worker in plan.restarted}
         due = updates.renewed(plan.updates, workers, slurm.snapshot.get, plan.drains, restarted)
         intact, errors = await self._jobs.end_lost(slurm, plan.restarted)
-        errors += await self._nodes.update(slurm, updates.with_comments(due, intact))
+        errors += left + await self._nodes.update(slurm, updates.with_comments(due, intact))
         errors += await self._nodes.fence_orphans(slurm, plan.records.fence)
         errors += await self._nodes.delete_orphans(slurm, nodeset, plan.records.remove, workers)
         late, unclear = await self._jobs.expired(slurm, plan.expired)
