@@ -59,30 +59,23 @@ def needs_slurm(worker: Worker, *, forced: bool) -> bool:
     """
     if forced or worker.forced or worker.finished:
         return False
-    return not worker.never_started or bool(worker.pod.spec.nodeName)
+    return bool(worker.pod.spec.nodeName)
 
 
 def objection(facts: RemovalFacts) -> Objection | None:
     """Why the pod must stay; None when it may go.
 
-    It may go on a fresh "drained" for its very node, without a suspended job there; or when no job can be there:
-    slurmd never started, the pod has ended, or Slurm has not known the node for several full lists.
+    It may go on a fresh "drained" for its very node, without a suspended job there; or when no job can be there: it was
+    never scheduled, it has ended, or Slurm answers that it does not know the node. Where slurmd may have registered,
+    several full lists must agree on that.
     """
     worker, node = facts.worker, facts.node
     if not needs_slurm(worker, forced=facts.forced):
         return None
-    if worker.never_started:
-        works = node is not None and node.busy and not node.not_responding
-        return _not_drained(worker, node) if works and node is not None else None
-    if not facts.has_restapi:
-        return Objection(Doubt.NO_RESTAPI, "Slurm cannot be asked: the cluster has no RestApi that answers")
-    if not worker.slurm_name:
-        return Objection(Doubt.NAME_UNKNOWN, f"the Slurm node of pod {worker.name} is not known yet")
-    if not facts.answered:
-        text = f"Slurm cannot be asked about node {worker.slurm_name}: {facts.error}"
-        return Objection(Doubt.SLURM_NOT_REACHABLE, text)
+    if why := _unanswered(facts):
+        return why
     if node is None:
-        return _absent(facts)
+        return None if worker.never_started else _absent(facts)
     if not facts.jobs_known:
         return Objection(Doubt.JOBS_UNKNOWN, "Slurm cannot be asked which jobs it has")
     suspended = Objection(Doubt.SUSPENDED_JOB, facts.suspended_job) if facts.suspended_job else None
@@ -93,6 +86,21 @@ def rests_on_absence(facts: RemovalFacts) -> bool:
     """Whether the pod may go only because Slurm does not know its node; such removals are done slowly."""
     worker = facts.worker
     return needs_slurm(worker, forced=facts.forced) and not worker.never_started and facts.node is None
+
+
+def _unanswered(facts: RemovalFacts) -> Objection | None:
+    worker = facts.worker
+    # The kubelet may be right that slurmd has not started, but only Slurm can confirm it.
+    hint = f"; slurmd has not started as far as the kubelet says: {FORCE_HINT}" if worker.never_started else ""
+    if not facts.has_restapi:
+        text = f"Slurm cannot be asked: the cluster has no RestApi that answers{hint}"
+        return Objection(Doubt.NO_RESTAPI, text)
+    if not worker.slurm_name:
+        return Objection(Doubt.NAME_UNKNOWN, f"the Slurm node of pod {worker.name} is not known yet")
+    if not facts.answered:
+        text = f"Slurm cannot be asked about node {worker.slurm_name}: {facts.error}{hint}"
+        return Objection(Doubt.SLURM_NOT_REACHABLE, text)
+    return None
 
 
 def _absent(facts: RemovalFacts) -> Objection | None:

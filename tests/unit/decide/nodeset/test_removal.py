@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.api import names
-from kubeslurm.decide.nodeset.removal import Doubt, RemovalFacts, needs_slurm, objection, rests_on_absence
+from kubeslurm.decide.nodeset.removal import FORCE_HINT, Doubt, RemovalFacts, needs_slurm, objection, rests_on_absence
 from kubeslurm.decide.nodeset.worker import Worker
 from tests.support.workers import slurm_node, slurmd, worker
 
@@ -26,8 +26,8 @@ MAY_GO: dict[str, dict[str, Any]] = {
     "down and drained": {"node": slurm_node(1, "DOWN", "DRAIN")},
     "absent from several lists": {"node": None, "absences": 3},
     "never scheduled": {"worker": worker(1, node="", absent=True), "has_restapi": False, "answered": False},
-    "slurmd never started": {"worker": UNSTARTED, "has_restapi": False, "answered": False, "node": None},
-    "a silent record of an earlier pod": {"worker": UNSTARTED, "node": slurm_node(1, "MIXED", "NOT_RESPONDING")},
+    "slurmd never started, and Slurm does not know the node": {"worker": UNSTARTED, "node": None},
+    "slurmd never started, and the record of an earlier pod is drained": {"worker": UNSTARTED},
     "ended": {"worker": worker(1, phase="Failed"), "answered": False, "node": None},
     "forced by its NodeSet": {"forced": True, "node": slurm_node(1, "MIXED")},
     "forced": {"worker": worker(1, annotations={names.FORCE_DELETE: "true"}), "node": slurm_node(1, "MIXED")},
@@ -48,6 +48,26 @@ STAYS: dict[str, tuple[dict[str, Any], Doubt]] = {
         {"worker": UNSTARTED, "node": slurm_node(1, "MIXED")},
         Doubt.RUNS_JOBS,
     ),
+    "slurmd not started, no RestApi": (
+        {"worker": UNSTARTED, "has_restapi": False, "answered": False, "node": None},
+        Doubt.NO_RESTAPI,
+    ),
+    "slurmd not started, no answer": (
+        {"worker": UNSTARTED, "answered": False, "node": None},
+        Doubt.SLURM_NOT_REACHABLE,
+    ),
+    "slurmd not started, jobs on a silent node": (
+        {"worker": UNSTARTED, "node": slurm_node(1, "MIXED", "NOT_RESPONDING")},
+        Doubt.RUNS_JOBS,
+    ),
+    "slurmd not started, an idle node that takes jobs": (
+        {"worker": UNSTARTED, "node": slurm_node(1, "IDLE")},
+        Doubt.NOT_DRAINED,
+    ),
+    "slurmd not started, a suspended job": (
+        {"worker": UNSTARTED, "suspended_job": "job 7 is suspended on node gpu-1"},
+        Doubt.SUSPENDED_JOB,
+    ),
     "not drained": ({"node": slurm_node(1, "IDLE")}, Doubt.NOT_DRAINED),
     "an unclear state": ({"node": slurm_node(1, "UNKNOWN", "DRAIN")}, Doubt.NOT_DRAINED),
     "a suspended job": ({"suspended_job": "job 7 is suspended on node gpu-1"}, Doubt.SUSPENDED_JOB),
@@ -62,6 +82,13 @@ def test_in_doubt_the_pod_stays(fields: dict[str, Any], doubt: Doubt) -> None:
     found = objection(known(**fields))
     assert found is not None
     assert found.doubt is doubt
+
+
+@pytest.mark.parametrize("has_restapi", [True, False])
+def test_the_user_learns_how_to_remove_a_pod_that_never_started_while_slurm_is_away(has_restapi: bool) -> None:
+    found = objection(RemovalFacts(worker=UNSTARTED, has_restapi=has_restapi))
+    assert found is not None
+    assert FORCE_HINT in found.message
 
 
 def test_facts_that_nobody_has_filled_in_keep_the_pod() -> None:

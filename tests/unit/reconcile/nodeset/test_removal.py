@@ -124,8 +124,7 @@ async def test_a_suspended_job_keeps_the_pod_though_its_node_looks_idle(world: W
 
 async def test_a_slurmd_that_started_unnoticed_keeps_its_pod(world: World) -> None:
     """The kubelet cannot report: the API shows a container that has not started, Slurm a node that works."""
-    tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
-    tree["status"] = {"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {}}}]}
+    unstarted(world, "gpu-0")
     world.slurm.submit("gpu-0")
     assert "still runs jobs" in messages(await ask(world, "gpu-0"))["gpu-0"]
 
@@ -153,10 +152,35 @@ async def test_a_pod_that_has_ended_goes_without_slurm(world: World, phase: str)
     assert (await ask(world, "gpu-0", slurm=None)).removed == ["gpu-0"]
 
 
-async def test_a_pod_whose_slurmd_never_started_goes_without_slurm(world: World) -> None:
-    tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
+def unstarted(world: World, name: str) -> None:
+    """The API shows a scheduled pod whose slurmd has not started."""
+    tree = world.kube.trees[POD.plural, Key("slurm", name)]
     tree["status"] = {"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {}}}]}
-    assert (await ask(world, "gpu-0", slurm=None)).removed == ["gpu-0"]
+
+
+async def test_a_pod_whose_slurmd_never_started_goes_as_soon_as_slurm_answers_that_it_does_not_know_it(
+    world: World,
+) -> None:
+    unstarted(world, "gpu-0")
+    del world.slurm.records["gpu-0"]
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
+
+
+async def test_a_pod_whose_slurmd_seems_not_to_have_started_stays_while_slurm_cannot_be_asked(world: World) -> None:
+    """The kubelet is cut off from the API server, so slurmd may run, and with it a job."""
+    unstarted(world, "gpu-0")
+    world.slurm.submit("gpu-0")
+    assert names.FORCE_DELETE in messages(await ask(world, "gpu-0", slurm=None))["gpu-0"]
+    world.slurm.reachable = False
+    assert names.FORCE_DELETE in messages(await ask(world, "gpu-0"))["gpu-0"]
+    assert world.violations == []
+
+
+async def test_a_pod_whose_slurmd_seems_not_to_have_started_stays_until_its_node_is_drained(world: World) -> None:
+    unstarted(world, "gpu-0")
+    assert "not drained" in messages(await ask(world, "gpu-0"))["gpu-0"]
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
 
 
 async def test_a_pod_that_started_since_it_was_listed_is_judged_as_it_is_now(world: World) -> None:
