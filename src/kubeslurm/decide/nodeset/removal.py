@@ -107,7 +107,7 @@ def _absent(facts: RemovalFacts) -> Objection | None:
     name, worker = facts.worker.slurm_name, facts.worker
     if facts.absences < ABSENCES:
         return Objection(Doubt.ABSENT_BRIEFLY, f"Slurm does not know node {name}; waiting until several lists agree")
-    if worker.protected:
+    if worker.was_busy:
         text = f"Slurm has forgotten node {name}, which ran jobs when it was last heard of: {FORCE_HINT}"
         return Objection(Doubt.RAN_JOBS, text)
     if facts.state_lost and worker.ever_registered:

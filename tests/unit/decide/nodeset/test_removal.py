@@ -12,6 +12,7 @@ from tests.support.workers import slurm_node, slurmd, worker
 DRAINED = slurm_node(1, "IDLE", "DRAIN")
 STARTED = worker(1, absent=True)
 UNSTARTED = worker(1, absent=True, phase="Pending", ready=False, status=slurmd(started=False))
+NOTED_BUSY = worker(1, absent=True, annotations={names.POD_BUSY: "true"})
 PROTECTED = worker(1, absent=True, labels={names.LABEL_POD_PROTECT: "true"})
 
 
@@ -73,6 +74,10 @@ STAYS: dict[str, tuple[dict[str, Any], Doubt]] = {
     "a suspended job": ({"suspended_job": "job 7 is suspended on node gpu-1"}, Doubt.SUSPENDED_JOB),
     "absent from few lists": ({"node": None, "absences": 2}, Doubt.ABSENT_BRIEFLY),
     "forgotten with jobs": ({"node": None, "absences": 9, "worker": PROTECTED}, Doubt.RAN_JOBS),
+    "forgotten with jobs, without protection from eviction": (
+        {"node": None, "absences": 9, "worker": NOTED_BUSY},
+        Doubt.RAN_JOBS,
+    ),
     "not the first that is absent": ({"node": None, "absences": 9, "others_first": True}, Doubt.ONE_AT_A_TIME),
 }
 

@@ -109,6 +109,15 @@ async def test_a_forgotten_node_that_ran_jobs_keeps_its_pod(world: World) -> Non
     assert "which ran jobs when it was last heard of: annotate the pod" in messages(outcome)["gpu-0"]
 
 
+async def test_a_forgotten_node_that_ran_jobs_keeps_its_pod_though_evictions_are_allowed(world: World) -> None:
+    world.nodeset(replicas=2, workloadDisruptionProtection=False)
+    world.slurm.submit("gpu-0")
+    await world.turn(2)
+    del world.slurm.records["gpu-0"]
+    outcome = await ask(world, "gpu-0", absences={"gpu-0": 9})
+    assert "which ran jobs when it was last heard of" in messages(outcome)["gpu-0"]
+
+
 async def test_nobody_goes_while_slurmctld_has_lost_its_state(world: World) -> None:
     world.slurm.records.clear()
     outcome = await ask(world, "gpu-0", absences={"gpu-0": 9}, state_lost=True)
