@@ -21,7 +21,7 @@ class Doubt(StrEnum):
     JOBS_UNKNOWN = "JobsUnknown"
     RUNS_JOBS = "RunsJobs"
     NOT_DRAINED = "NotDrained"
-    SUSPENDED_JOB = "SuspendedJob"
+    HIDDEN_JOB = "HiddenJob"
     ABSENT_BRIEFLY = "AbsentBriefly"
     RAN_JOBS = "RanJobs"
     STATE_LOST = "StateLost"
@@ -44,8 +44,9 @@ class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
     answered: bool = False  # Slurm was asked about the node and answered
     node: Node | None = None  # as Slurm has it now; None: Slurm does not know it, or did not answer
     error: str = ""  # why it did not answer
+    drained_before: bool = False  # the node was drained before the jobs were listed, so that none began since
     jobs_known: bool = False
-    suspended_job: str = ""  # a suspended job that may be there: the state of a node does not show such jobs
+    hidden_job: str = ""  # a job that may be there: the state of a node does not show suspended ones
     absences: int = 0  # full lists in a row without the node
     state_lost: bool = False  # slurmctld seems to have lost its state
     others_first: bool = False  # another worker that Slurm does not know was removed a moment ago
@@ -65,9 +66,9 @@ def needs_slurm(worker: Worker, *, forced: bool) -> bool:
 def objection(facts: RemovalFacts) -> Objection | None:
     """Why the pod must stay; None when it may go.
 
-    It may go on a fresh "drained" for its very node, without a suspended job there; or when no job can be there: it was
-    never scheduled, it has ended, or Slurm answers that it does not know the node. Where slurmd may have registered,
-    several full lists must agree on that.
+    It may go on a fresh "drained" for its very node, before and after the list of jobs showed none there; or when no
+    job can be there: it was never scheduled, it has ended, or Slurm answers that it does not know the node. Where
+    slurmd may have registered, several full lists must agree on that.
     """
     worker, node = facts.worker, facts.node
     if not needs_slurm(worker, forced=facts.forced):
@@ -78,8 +79,7 @@ def objection(facts: RemovalFacts) -> Objection | None:
         return None if worker.never_started else _absent(facts)
     if not facts.jobs_known:
         return Objection(Doubt.JOBS_UNKNOWN, "Slurm cannot be asked which jobs it has")
-    suspended = Objection(Doubt.SUSPENDED_JOB, facts.suspended_job) if facts.suspended_job else None
-    return _not_drained(worker, node) or suspended
+    return _not_drained(worker, node) or _hidden_job(facts, node)
 
 
 def rests_on_absence(facts: RemovalFacts) -> bool:
@@ -115,6 +115,15 @@ def _absent(facts: RemovalFacts) -> Objection | None:
         return Objection(Doubt.STATE_LOST, text)
     if facts.others_first:
         return Objection(Doubt.ONE_AT_A_TIME, "workers that Slurm does not know are removed one after the other")
+    return None
+
+
+def _hidden_job(facts: RemovalFacts, node: Node) -> Objection | None:
+    if facts.hidden_job:
+        return Objection(Doubt.HIDDEN_JOB, facts.hidden_job)
+    if not facts.drained_before:
+        text = f"node {node.name} of pod {facts.worker.name} was drained a moment ago; its jobs are listed once more"
+        return Objection(Doubt.NOT_DRAINED, text)
     return None
 
 

@@ -18,8 +18,8 @@ PROTECTED = worker(1, absent=True, labels={names.LABEL_POD_PROTECT: "true"})
 
 def known(**fields: Any) -> RemovalFacts:
     """A started worker whose node Slurm shows as drained, without any other doubt."""
-    given: dict[str, Any] = {"worker": STARTED, "has_restapi": True, "answered": True, "jobs_known": True}
-    return RemovalFacts(**(given | {"node": DRAINED} | fields))
+    given: dict[str, Any] = {"worker": STARTED, "has_restapi": True, "answered": True, "node": DRAINED}
+    return RemovalFacts(**(given | {"drained_before": True, "jobs_known": True} | fields))
 
 
 MAY_GO: dict[str, dict[str, Any]] = {
@@ -66,12 +66,13 @@ STAYS: dict[str, tuple[dict[str, Any], Doubt]] = {
         Doubt.NOT_DRAINED,
     ),
     "slurmd not started, a suspended job": (
-        {"worker": UNSTARTED, "suspended_job": "job 7 is suspended on node gpu-1"},
-        Doubt.SUSPENDED_JOB,
+        {"worker": UNSTARTED, "hidden_job": "job 7 is on node gpu-1 (SUSPENDED)"},
+        Doubt.HIDDEN_JOB,
     ),
     "not drained": ({"node": slurm_node(1, "IDLE")}, Doubt.NOT_DRAINED),
     "an unclear state": ({"node": slurm_node(1, "UNKNOWN", "DRAIN")}, Doubt.NOT_DRAINED),
-    "a suspended job": ({"suspended_job": "job 7 is suspended on node gpu-1"}, Doubt.SUSPENDED_JOB),
+    "a suspended job": ({"hidden_job": "job 7 is on node gpu-1 (SUSPENDED)"}, Doubt.HIDDEN_JOB),
+    "drained after the jobs were listed": ({"drained_before": False}, Doubt.NOT_DRAINED),
     "absent from few lists": ({"node": None, "absences": 2}, Doubt.ABSENT_BRIEFLY),
     "forgotten with jobs": ({"node": None, "absences": 9, "worker": PROTECTED}, Doubt.RAN_JOBS),
     "forgotten with jobs, without protection from eviction": (

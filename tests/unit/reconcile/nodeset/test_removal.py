@@ -43,6 +43,8 @@ def request(world: World, *wanted: str, **fields: Any) -> Request:
 
 
 async def ask(world: World, *wanted: str, **fields: Any) -> Removals:
+    """Asks the gate in a pass that has polled Slurm."""
+    await world.poll()
     return await Removal(world.kube).remove(request(world, *wanted, **fields))  # type: ignore[arg-type]
 
 
@@ -128,7 +130,52 @@ async def test_a_suspended_job_keeps_the_pod_though_its_node_looks_idle(world: W
     world.slurm.suspend(world.slurm.submit("gpu-0"))
     world.slurm.drain("gpu-0", "slurm-operator: x")
     assert world.slurm.records["gpu-0"].drained
-    assert messages(await ask(world, "gpu-0")) == {"gpu-0": "job 1 is suspended on node gpu-0"}
+    assert messages(await ask(world, "gpu-0")) == {"gpu-0": "job 1 is on node gpu-0 (SUSPENDED)"}
+
+
+@pytest.mark.parametrize("moment", ["jobs/state", "job 1", "node gpu-0"])
+async def test_a_job_that_is_suspended_while_the_gate_reads_keeps_the_pod(world: World, moment: str) -> None:
+    job = world.slurm.submit("gpu-0")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    await world.poll()
+    world.slurm.after(moment, lambda: world.slurm.suspend(job))
+    outcome = await Removal(world.kube).remove(request(world, "gpu-0"))  # type: ignore[arg-type]
+    assert outcome.removed == []
+
+
+@pytest.mark.parametrize("moment", ["jobs/state", "job 1", "node gpu-0"])
+async def test_a_suspended_job_that_is_resumed_while_the_gate_reads_keeps_the_pod(world: World, moment: str) -> None:
+    job = world.slurm.submit("gpu-0")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    world.slurm.suspend(job)
+    await world.poll()
+    world.slurm.after(moment, lambda: world.slurm.resume_job(job))
+    outcome = await Removal(world.kube).remove(request(world, "gpu-0"))  # type: ignore[arg-type]
+    assert outcome.removed == []
+
+
+async def test_a_job_that_is_not_there_any_more_does_not_keep_the_pod(world: World) -> None:
+    """What the store of jobs knows of a long job may be minutes old."""
+    job = world.slurm.submit("gpu-0", "gpu-1")
+    for cluster in world.clusters:
+        await cluster.jobs.update()
+    world.slurm.leave(job, "gpu-0")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
+
+
+async def test_a_job_of_which_it_is_not_known_where_it_is_keeps_the_pod(world: World) -> None:
+    job = world.slurm.submit("gpu-1")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    world.slurm.unreadable.add(job)
+    assert messages(await ask(world, "gpu-0")) == {"gpu-0": "it is not known yet on which nodes job 1 is"}
+
+
+async def test_a_node_that_was_drained_after_the_jobs_were_listed_keeps_its_pod_for_one_more_pass(world: World) -> None:
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    outcome = await Removal(world.kube).remove(request(world, "gpu-0"))  # type: ignore[arg-type]
+    assert "jobs are listed once more" in messages(outcome)["gpu-0"]
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
 
 
 async def test_a_slurmd_that_started_unnoticed_keeps_its_pod(world: World) -> None:
