@@ -17,6 +17,7 @@ class Doubt(StrEnum):
 
     NO_RESTAPI = "NoRestApi"
     NAME_UNKNOWN = "NameUnknown"
+    OTHER_NAME = "OtherName"
     SLURM_NOT_REACHABLE = "SlurmNotReachable"
     JOBS_UNKNOWN = "JobsUnknown"
     RUNS_JOBS = "RunsJobs"
@@ -47,6 +48,7 @@ class RemovalFacts(msgspec.Struct, frozen=True, kw_only=True):
     drained_before: bool = False  # the node was drained before the jobs were listed, so that none began since
     jobs_known: bool = False
     hidden_job: str = ""  # a job that may be there: the state of a node does not show suspended ones
+    other_name: str = ""  # a Slurm node without a pod of its name, which may be this worker's
     absences: int = 0  # full lists in a row without the node
     state_lost: bool = False  # slurmctld seems to have lost its state
     others_first: bool = False  # another worker that Slurm does not know was removed a moment ago
@@ -75,8 +77,14 @@ def objection(facts: RemovalFacts) -> Objection | None:
         return None
     if why := _unanswered(facts):
         return why
+    if node is None and worker.never_started:
+        return None
+    if facts.other_name:
+        other = facts.other_name
+        text = f"pod {worker.name} may be node {other} in Slurm instead of {worker.slurm_name}"
+        return Objection(Doubt.OTHER_NAME, f"{text}: see that {other} is drained and has no jobs, then {FORCE_HINT}")
     if node is None:
-        return None if worker.never_started else _absent(facts)
+        return _absent(facts)
     if not facts.jobs_known:
         return Objection(Doubt.JOBS_UNKNOWN, "Slurm cannot be asked which jobs it has")
     return _not_drained(worker, node) or _hidden_job(facts, node)

@@ -38,7 +38,7 @@ class Act:
         self._failed_slots = failed_slots
         self._nodes = SlurmNodes(context.kube)
         self._jobs = SlurmJobs(context.kube, self._nodes, observer.sightings.age)
-        self._remove = Remove(context.kube, context.events, failed_slots, clock)
+        self._remove = Remove(context.kube, context.events, observer, failed_slots, clock)
         self._create = Create(context.kube, context.events, context.options.cluster_domain, clock)
 
     async def carry_out(

@@ -10,6 +10,7 @@ from kubeslurm.api.kinds import POD
 from kubeslurm.control import fan_out
 from kubeslurm.control.fan_out import Error
 from kubeslurm.decide.nodeset.removal import Objection, RemovalFacts, needs_slurm, objection, rests_on_absence
+from kubeslurm.decide.nodeset.slurm.registration import Unclaimed
 from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.engine.cooldown import Cooldown
 from kubeslurm.engine.key import Key
@@ -31,6 +32,7 @@ class Request(msgspec.Struct, frozen=True):
     workers: tuple[Worker, ...]
     slurm: SlurmCluster | None
     absences: Mapping[str, int]  # Slurm node -> full lists in a row without it
+    unclaimed: Unclaimed = Unclaimed()
     state_lost: bool = False  # slurmctld seems to have lost its state
     forced: bool = False
 
@@ -94,6 +96,7 @@ class Removal:
             drained_before=worker.slurm_name in listed.drained,
             jobs_known=listed.jobs is not None,
             hidden_job=hidden,
+            other_name=request.unclaimed.name_of(worker, absent=node is None),
             absences=request.absences.get(worker.slurm_name, 0),
             state_lost=request.state_lost,
             others_first=self._absent.remaining(request.owner) > 0,

@@ -11,7 +11,7 @@ from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
 from kubeslurm.reconcile.nodeset.memory import FailedSlots
-from kubeslurm.reconcile.nodeset.observe import Observation
+from kubeslurm.reconcile.nodeset.observe import Observation, Observer
 from kubeslurm.reconcile.nodeset.removal import Removal, Removals, Request
 from kubeslurm.report.events import Event, Recorder
 
@@ -19,9 +19,17 @@ from kubeslurm.report.events import Event, Recorder
 class Remove:
     """Removes workers through the gate."""
 
-    def __init__(self, kube: Kube, events: Recorder, failed_slots: FailedSlots, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        events: Recorder,
+        observer: Observer,
+        failed_slots: FailedSlots,
+        clock: Callable[[], float],
+    ) -> None:
         self._kube = kube
         self._events = events
+        self._observer = observer
         self._failed_slots = failed_slots
         self._gate = Removal(kube, clock)
 
@@ -35,6 +43,7 @@ class Remove:
             workers=wanted,
             slurm=observed.slurm,
             absences=observed.facts.absences,
+            unclaimed=self._observer.unclaimed(nodeset, observed.slurm),
             state_lost=observed.facts.state_lost,
             forced=plan.forced,
         )
