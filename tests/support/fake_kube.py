@@ -154,6 +154,9 @@ def _merge(tree: Tree, patch: Tree) -> None:
         if field == "conditions":
             kept = {each["type"]: each for each in tree.get(field, ())} | {each["type"]: each for each in value}
             tree[field] = [each for each in kept.values() if each.get("$patch") != "delete"]
+        elif field == "ownerReferences":
+            kept = {each["uid"]: each for each in (*tree.get(field, ()), *value)}
+            tree[field] = list(kept.values())
         elif value is None:
             tree.pop(field, None)
         elif isinstance(value, dict):

@@ -24,7 +24,7 @@
   verbs: [create, get, list, patch, watch]
 - apiGroups: ["apps"]
   resources: [controllerrevisions]
-  verbs: [create, delete, list, patch, watch]
+  verbs: [create, delete, get, list, patch, watch]
 - apiGroups: ["apps"]
   resources: [deployments]
   verbs: [create, get, list, patch, watch]

@@ -147,6 +147,11 @@ def kept_key(controller_name: str) -> str:
     return f"{controller_name}-controller-jwt-kept"
 
 
+def second_owner(controller_name: str) -> str:
+    """The ConfigMap that owns, besides the Controller and its NodeSets, what draining workers needs."""
+    return f"{controller_name}-second-owner"
+
+
 def config_trial(controller_name: str, digest: str) -> str:
     """The ConfigMap and the pod that try a configuration before it is delivered."""
     return f"{controller_name}-config-trial-{digest[:10]}"

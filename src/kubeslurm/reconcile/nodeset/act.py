@@ -14,6 +14,7 @@ from kubeslurm.decide.nodeset.slurm import updates
 from kubeslurm.reconcile.nodeset.create import Create, Created
 from kubeslurm.reconcile.nodeset.memory import FailedSlots
 from kubeslurm.reconcile.nodeset.observe import Observation, Observer
+from kubeslurm.reconcile.nodeset.owners import Owners
 from kubeslurm.reconcile.nodeset.patch_pods import patch_pods
 from kubeslurm.reconcile.nodeset.remove import Remove
 from kubeslurm.reconcile.nodeset.slurm_jobs import SlurmJobs
@@ -39,7 +40,8 @@ class Act:
         self._nodes = SlurmNodes(context.kube)
         self._jobs = SlurmJobs(context.kube, self._nodes, observer.sightings.age)
         self._remove = Remove(context.kube, context.events, observer, failed_slots, clock)
-        self._create = Create(context.kube, context.events, context.options.cluster_domain, clock)
+        self._create = Create(context, clock)
+        self.owners = Owners(context.kube, context.caches)
 
     async def carry_out(
         self,
@@ -55,6 +57,7 @@ class Act:
         errors: tuple[Error, ...] = ()
         if controller is not None and not nodeset.deleting:
             errors += await self._create.prepare(nodeset, siblings, observed.revision)
+            errors += await self.owners.complete(nodeset, facts.workers)
         drained, patched = await asyncio.gather(
             self._drain_for_kubernetes_nodes(observed, plan), patch_pods(self._kube, nodeset, facts, plan)
         )
@@ -72,6 +75,7 @@ class Act:
     def forget(self, nodeset: NodeSet) -> None:
         """Drops what was remembered about a NodeSet that is over."""
         self._create.forget(nodeset)
+        self.owners.forget(nodeset)
         self._failed_slots.forget(nodeset.metadata.uid)
 
     async def _drain_for_kubernetes_nodes(self, observed: Observation, plan: Plan) -> tuple[Error, ...]:

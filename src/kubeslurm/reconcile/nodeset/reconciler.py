@@ -19,7 +19,6 @@ from kubeslurm.report import nodeset as report
 from kubeslurm.report.reasons import Reason
 
 SOON, LATER = 5.0, 60.0
-ORPHAN = "orphan"  # the finalizer behind --cascade=orphan
 
 
 class NodeSetReconciler:
@@ -38,8 +37,8 @@ class NodeSetReconciler:
         if nodeset is None:
             return None  # gone: its finalizer was released when the last pod was
 
-        if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
-            return await self.release(nodeset)  # the user keeps the pods
+        if nodeset.deleting and await self.act.owners.are_kept(nodeset):
+            return await self.release(nodeset)
         if pause := self.interval.remaining(key):
             return Requeue(after=pause, resets_backoff=False)
         with self.interval.measured(key):

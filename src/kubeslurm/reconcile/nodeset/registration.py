@@ -111,7 +111,7 @@ REGISTRATION = Registration(
         *rights.apply(CONFIGMAP, POD_DISRUPTION_BUDGET, SERVICE),
         rights.on(POD, "get", "create", "patch", "delete"),
         rights.on(POD, "patch", subresource="status"),
-        rights.on(CONTROLLER_REVISION, "create", "patch", "delete"),
+        rights.on(CONTROLLER_REVISION, "get", "create", "patch", "delete"),
         rights.on(PERSISTENT_VOLUME_CLAIM, "create", "patch"),
     ),
     # Every change of a pod concerns its NodeSet as a whole: a pass for each would walk all pods each time.

@@ -40,12 +40,6 @@ def test_the_limits_of_the_container_win_over_those_of_the_pod() -> None:
     assert (values["POD_CPUS"], values["POD_MEMORY"]) == ("2", "1024")
 
 
-def test_a_pod_outlives_a_foreground_deletion_of_its_nodeset() -> None:
-    given = nodeset()
-    pod = worker.pod(controller(), given, slots.for_ordinal(given, 0), "hash", {}, "cluster.local")
-    assert [owner["kind"] for owner in pod["metadata"]["ownerReferences"]] == ["NodeSet", "Controller"]
-
-
 def node_name(given: NodeSet, slot: slots.Slot) -> Any:
     """Where slurmd is told the name of its node; None when it takes the host name."""
     pod = worker.pod(controller(), given, slot, "hash", {}, "cluster.local")
