@@ -46,6 +46,7 @@ POD_CORDON: Final = f"nodeset.{GROUP}/pod-cordon"
 POD_CORDON_BY: Final = f"{OWN_GROUP}/cordoned-by"  # tells a cordon of ours from a user's
 POD_DELETION_COST: Final = f"nodeset.{GROUP}/pod-deletion-cost"
 POD_DEADLINE: Final = f"nodeset.{GROUP}/pod-deadline"
+POD_BUSY: Final = f"{OWN_GROUP}/busy"  # "true": jobs ran there when Slurm last told about the node
 # When the slurmd container was noticed, in seconds by slurmctld's clock, and which container that is.
 SLURMD_NOTICED: Final = f"{OWN_GROUP}/slurmd-noticed"
 
