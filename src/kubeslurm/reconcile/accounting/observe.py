@@ -9,7 +9,6 @@ from kubeslurm.api import names
 from kubeslurm.api.kinds import CONTROLLER, POD, STATEFULSET
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import Pod
 from kubeslurm.control import references
 from kubeslurm.control.registration import Context
@@ -46,15 +45,15 @@ async def observe(context: Context, accounting: Accounting, memory: Memory) -> F
         startup_log=await _startup_log(kube, pod),
         wrong_settings=await _wrong_settings(kube, pod, memory),
         clusters_with_nodesets=tuple(
-            each.name for each in _clusters(caches, accounting) if references.nodesets(caches, Key(*each.key))
+            each.name for each in _clusters(caches, accounting) if references.holders(caches, Key(*each.key))
         ),
     )
 
 
-def nodesets(caches: Caches, accounting: Accounting) -> tuple[NodeSet, ...]:
+def nodesets(caches: Caches, accounting: Accounting) -> tuple[object, ...]:
     """The NodeSets whose last jobs are still to be recorded."""
     clusters = _clusters(caches, accounting)
-    return tuple(each for cluster in clusters for each in references.nodesets(caches, Key(*cluster.key)))
+    return tuple(each for cluster in clusters for each in references.holders(caches, Key(*cluster.key)))
 
 
 def _clusters(caches: Caches, accounting: Accounting) -> Iterable[Controller]:
