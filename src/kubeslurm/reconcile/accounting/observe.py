@@ -10,6 +10,7 @@ from kubeslurm.api.kinds import CONTROLLER, POD, STATEFULSET
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.views import Pod
+from kubeslurm.build.accounting import password_of
 from kubeslurm.control import references
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.accounting import Facts
@@ -39,6 +40,7 @@ async def observe(context: Context, accounting: Accounting, memory: Memory) -> F
     return Facts(
         now=datetime.now(UTC),
         missing=() if accounting.spec.external or accounting.deleting else tuple(_missing(caches, accounting)),
+        password=_password(caches, accounting),
         pod=pod,
         statefulset=caches.store(STATEFULSET).get(Key(accounting.namespace, name)),
         recent_log=await _recent_log(kube, pod),
@@ -77,6 +79,12 @@ def _missing(caches: Caches, accounting: Accounting) -> Iterable[Missing]:
         yield from references.missing_key(caches, namespace, ref, field)
     if spec.jwksKeyRef is not None:
         yield from references.missing_configmaps(caches, namespace, [spec.jwksKeyRef.name])
+
+
+def _password(caches: Caches, accounting: Accounting) -> str | None:
+    storage = accounting.spec.storageConfig
+    ref = storage.passwordKeyRef if storage else None
+    return password_of(references.key_bytes(references.secret(caches, accounting.namespace, ref), ref) or b"")
 
 
 async def _recent_log(kube: Kube, pod: Pod | None) -> str:
