@@ -88,14 +88,21 @@ spec:
   {{- toYaml $spec | nindent 2 }}
 {{- end -}}
 
-{{/* "Key=value" pairs of a map in key order; a list becomes "a,b". Call with (dict "map" <map> "separator" "..."). */}}
+{{/*
+"Key=value" pairs of a map in key order; a list becomes "a,b", and an empty value leaves its key out.
+Call with (dict "map" <map> "separator" "...").
+*/}}
 {{- define "slurm.pairs" -}}
 {{- $pairs := list -}}
 {{- range $key, $value := .map -}}
+{{- $text := "" -}}
 {{- if kindIs "slice" $value -}}
-{{- $pairs = append $pairs (printf "%s=%s" $key (join "," $value)) -}}
-{{- else -}}
-{{- $pairs = append $pairs (printf "%s=%s" $key (toString $value)) -}}
+{{- $text = join "," $value -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $text = toString $value -}}
+{{- end -}}
+{{- if $text -}}
+{{- $pairs = append $pairs (printf "%s=%s" $key $text) -}}
 {{- end -}}
 {{- end -}}
 {{- join .separator $pairs -}}

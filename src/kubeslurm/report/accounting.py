@@ -67,11 +67,20 @@ def _failure(accounting: Accounting, facts: Facts, rejection: Rejection | None) 
         return not_found(facts.missing[0])
     if accounting.spec.storageConfig is None and not accounting.deleting:
         return degraded(Reason.INVALID_SPEC, "spec.storageConfig is not set: say where the database is")
+    if facts.password is None and not accounting.deleting:
+        return degraded(Reason.INVALID_SPEC, _unusable_password())
     if rejection is not None:
         return rejected(rejection)
     if facts.pod is None:
         return None
     return _database_failure(accounting, _log(facts)) or pod_failure(facts.pod) or _settings_failure(facts)
+
+
+def _unusable_password() -> str:
+    return (
+        "slurmdbd.conf cannot carry the password of spec.storageConfig.passwordKeyRef: choose one that is UTF-8 text "
+        "without control characters, does not begin with a double quote, and has not both blanks and double quotes"
+    )
 
 
 def _log(facts: Facts) -> str:

@@ -162,6 +162,28 @@ def test_tokens_may_say_who_their_user_is_unless_the_user_decides_otherwise() ->
     assert line not in own["Controller", "slurm"]["spec"]["extraConf"]
 
 
+def test_empty_values_in_maps_leave_their_keys_out() -> None:
+    empty: dict[str, Any] = {
+        "SwitchParameters": "",
+        "GresTypes": [],
+        "MailProg": None,
+        "ReturnToService": 0,
+        "MaxArraySize": 7,
+    }
+    options = {"MaxTime": "", "Hidden": False}
+    values = {
+        "controller": {"extraConfMap": empty},
+        "nodesets": {"gpu": {"extraConfMap": {"Gres": "", "Weight": 5}, "partition": {"configMap": options}}},
+    }
+    objects = render(values)
+    extra = objects["Controller", "slurm"]["spec"]["extraConf"].splitlines()
+    assert {"MaxArraySize=7", "ReturnToService=0"} <= set(extra)
+    assert not any(line.startswith(("SwitchParameters", "GresTypes", "MailProg")) for line in extra)
+    nodeset = objects["NodeSet", "slurm-worker-gpu"]["spec"]
+    assert nodeset["extraConf"] == "Weight=5"
+    assert nodeset["partition"]["config"] == "Hidden=false"
+
+
 def test_old_control_groups_can_be_chosen() -> None:
     files = render({"isolation": {"cgroup": "v1"}})["ConfigMap", "slurm-config-extra"]["data"]
     assert files["cgroup.conf"].startswith("CgroupPlugin=cgroup/v1\n")

@@ -30,7 +30,7 @@ class RestApiReconciler:
         if restapi is None:
             return None
         if restapi.deleting:
-            nodesets = references.nodesets(self.caches, Key(*restapi.controller_key))
+            nodesets = references.holders(self.caches, Key(*restapi.controller_key))
             if await deletion.release(self.kube, RESTAPI, restapi, nodesets):
                 return None
         else:
