@@ -8,7 +8,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.meta import tree as plain
 from kubeslurm.api.slinky.controller import Controller, Persistence
 from kubeslurm.build.common.containers import http_probe, log_sidecar, nonroot, tcp_port
-from kubeslurm.build.common.merge import merge_container, merge_pod_spec
+from kubeslurm.build.common.merge import merge_container, merge_pod_spec, pruned
 from kubeslurm.build.common.metadata import label_selector, object_tree, workload_metadata
 from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
 from kubeslurm.build.controller.service import slurmctld_port
@@ -40,6 +40,22 @@ def statefulset(controller: Controller, hashes: Mapping[str, str]) -> Tree:
             **_claim_templates(controller),
         },
     )
+
+
+def requested(controller: Controller, hashes: Mapping[str, str]) -> Tree:
+    """What users asked for of the pod: only a change of this replaces a running slurmctld."""
+    spec = controller.spec
+    given = {
+        "slurmctld": spec.slurmctld,
+        "logfile": spec.logfile,
+        "template": spec.template and plain(spec.template),
+        "persistence": spec.persistence and plain(spec.persistence),
+        "keys": key_files(spec.slurmKeyRef, spec.jwt_ref),
+        "port": slurmctld_port(controller),
+        "clusterName": controller.cluster_name,
+        "files": dict(hashes),
+    }
+    return pruned(given)
 
 
 def pod_spec(controller: Controller) -> Tree:

@@ -9,7 +9,7 @@ from kubeslurm.build.common import digest
 from kubeslurm.build.common.adoption import adapted, is_adoption
 from kubeslurm.build.controller.config import configmap, referenced
 from kubeslurm.build.controller.service import service, service_monitor
-from kubeslurm.build.controller.statefulset import statefulset
+from kubeslurm.build.controller.statefulset import requested, statefulset
 from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.facts import Configuration, Facts
 from kubeslurm.decide.config.plan import Plan
@@ -63,9 +63,9 @@ class Objects:
         await self._kube.apply(service(controller))
         if plan.keeps_slurmctld and plan.config is not None:
             hashes = {**facts.key_hashes, names.RESTART_HASH: restart_hash(plan.config)}
-            desired = adapted(statefulset(controller, hashes), facts.statefulset)
-            await self._kube.apply(desired)
-            if facts.statefulset is not None and is_adoption(desired, facts.statefulset):
+            desired = statefulset(controller, hashes)
+            await self._kube.apply(adapted(desired, facts.statefulset, requested(controller, hashes)))
+            if facts.statefulset is not None and is_adoption(facts.statefulset):
                 self._events.normal(controller, Event.ADOPTED, _adoption(controller))
 
     async def _apply_monitor(self, controller: Controller, memory: Memory) -> None:
