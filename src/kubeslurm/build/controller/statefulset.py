@@ -17,6 +17,8 @@ from kubeslurm.build.controller.service import slurmctld_port
 CONFIG_MODE = 0o610
 # A busy slurmctld writes its whole state at SIGTERM; killed before the end it loses jobs.
 GRACE = 120
+# It answers probes between its other work: while it writes its state or schedules many jobs, that takes seconds.
+PATIENTLY = {"timeoutSeconds": 10}
 
 
 def statefulset(controller: Controller, hashes: Mapping[str, str]) -> Tree:
@@ -82,9 +84,9 @@ def _slurmctld(controller: Controller) -> Tree:
         "name": names.SLURMCTLD,
         "ports": [tcp_port(names.SLURMCTLD, slurmctld_port(controller))],
         # Quick to notice that it is up; patient, because recovering the state of a large cluster takes minutes.
-        "startupProbe": http_probe("/livez", names.SLURMCTLD, period=1, failures=600),
-        "livenessProbe": http_probe("/livez", names.SLURMCTLD, period=10, failures=6),
-        "readinessProbe": http_probe("/readyz", names.SLURMCTLD, period=2, failures=3),
+        "startupProbe": http_probe("/livez", names.SLURMCTLD, period=1, failures=600) | PATIENTLY,
+        "livenessProbe": http_probe("/livez", names.SLURMCTLD, period=10, failures=6) | PATIENTLY,
+        "readinessProbe": http_probe("/readyz", names.SLURMCTLD, period=2, failures=3) | PATIENTLY,
         "securityContext": nonroot(names.SLURM_UID),
         "volumeMounts": [
             etc_mount(),
