@@ -51,14 +51,17 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* An image given as one string or as its parts: dict "root" $ "image" IMAGE */}}
+{{/* An image given as one string or as its parts: dict "root" $ "name" NAME "image" IMAGE */}}
 {{- define "slurm-operator.image" -}}
 {{- if kindIs "string" .image -}}
 {{- .image -}}
-{{- else if .image.digest -}}
-{{- printf "%s@%s" .image.repository .image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) -}}
+{{- $repository := (.image).repository | default (printf "ghcr.io/kubeslurm/%s" .name) -}}
+{{- if (.image).digest -}}
+{{- printf "%s@%s" $repository .image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" $repository ((.image).tag | default .root.Chart.AppVersion | toString) -}}
+{{- end -}}
 {{- end -}}
 {{- end }}
 
@@ -108,6 +111,11 @@ securityContext:
 {{- $items | toJson -}}
 {{- end }}
 
+{{/* How many pods of a component: one unless the values say otherwise. */}}
+{{- define "slurm-operator.replicas" -}}
+{{- ternary 1 .replicas (kindIs "invalid" .replicas) -}}
+{{- end }}
+
 {{/* The metrics port, checked: dict "name" NAME "values" VALUES-OF-THE-COMPONENT */}}
 {{- define "slurm-operator.metricsPort" -}}
 {{- $port := int .values.metricsPort -}}
@@ -134,7 +142,7 @@ self
 {{- define "slurm-operator.certificates.secret" -}}
 {{- $source := include "slurm-operator.certificates" . -}}
 {{- if eq $source "certManager" -}}
-{{- .Values.certManager.secretName -}}
+{{- .Values.certManager.secretName | default "slurm-operator-webhook-ca" -}}
 {{- else if eq $source "existing" -}}
 {{- .Values.webhook.existingCertSecret -}}
 {{- else -}}

@@ -127,16 +127,30 @@ key: {{ $ref.key | default "sssd.conf" }}
 
 {{/* "true" when this chart makes the keys: an external daemon brings its own. */}}
 {{- define "slurm.makesKeys" -}}
+{{- include "slurm.sections" . -}}
 {{- if not (or .Values.controller.external .Values.accounting.external) -}}true{{- end -}}
 {{- end -}}
 
 {{/* All NodeSets with their defaults, as JSON: YAML there and back would eat the last line's end. */}}
 {{- define "slurm.nodesets" -}}
 {{- $all := dict -}}
+{{- $sections := list "slurmd" "logfile" "partition" "ssh" "updateStrategy" "podSpec" -}}
 {{- range $key, $own := .Values.nodesets -}}
-{{- $nodeset := mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($own | default dict)) -}}
-{{- if $nodeset.enabled -}}
+{{- $nodeset := include "slurm.withDefaults" (dict "own" $own "defaults" $.Values.nodesetDefaults "sections" $sections) | fromJson -}}
+{{- if ne (toString $nodeset.enabled) "false" -}}
 {{- $_ := set $all $key $nodeset -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end -}}
+
+{{/* All LoginSets with their defaults, as JSON. */}}
+{{- define "slurm.loginsets" -}}
+{{- $all := dict -}}
+{{- range $key, $own := .Values.loginsets -}}
+{{- $loginset := include "slurm.withDefaults" (dict "own" $own "defaults" $.Values.loginsetDefaults "sections" (list "login" "initconf" "service")) | fromJson -}}
+{{- if ne (toString $loginset.enabled) "false" -}}
+{{- $_ := set $all $key $loginset -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $all -}}
@@ -147,7 +161,7 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- $known := include "slurm.nodesets" . | fromJson -}}
 {{- $lines := list -}}
 {{- range $name, $partition := .Values.partitions -}}
-{{- if $partition.enabled -}}
+{{- if ($partition).enabled -}}
 {{- if not $partition.nodesets -}}
 {{- fail (printf "partition %q names no nodesets: list some, or ALL" $name) -}}
 {{- end -}}
@@ -181,9 +195,13 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- if or (hasKey ($resources.limits | default dict) "nvidia.com/gpu") (hasKey ($resources.requests | default dict) "nvidia.com/gpu") -}}true{{- end -}}
 {{- end -}}
 
+{{- define "slurm.dcgm.directory" -}}
+{{- .Values.vendor.nvidia.dcgm.jobMappingDir | default "/var/lib/dcgm-exporter/job-mapping" -}}
+{{- end -}}
+
 {{/* A NodeSet with the directory that the DCGM exporter reads mounted from the host. */}}
 {{- define "slurm.withDcgm" -}}
-{{- $dir := .root.Values.vendor.nvidia.dcgm.jobMappingDir -}}
+{{- $dir := include "slurm.dcgm.directory" .root -}}
 {{- $nodeset := deepCopy .nodeset -}}
 {{- $_ := set $nodeset.slurmd "volumeMounts" (append ($nodeset.slurmd.volumeMounts | default list) (dict "name" "dcgm-job-mapping" "mountPath" $dir)) -}}
 {{- $_ := set $nodeset.podSpec "volumes" (append ($nodeset.podSpec.volumes | default list) (dict "name" "dcgm-job-mapping" "hostPath" (dict "path" $dir "type" "DirectoryOrCreate"))) -}}
@@ -229,7 +247,7 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- define "slurm.files" -}}
 {{- $files := deepCopy (.Values.configFiles | default dict) -}}
 {{- if and .Values.isolation.enabled (not .Values.controller.external) (not (hasKey $files "cgroup.conf")) -}}
-{{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" .Values.isolation.cgroup) -}}
+{{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" (.Values.isolation.cgroup | default "v2")) -}}
 {{- end -}}
 {{- if and (include "slurm.usesGoogle" .) (not (hasKey $files "gres.conf")) -}}
 {{- $_ := set $files "gres.conf" "AutoDetect=nvidia\n" -}}
