@@ -51,18 +51,23 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* An image given as one string or as its parts: dict "root" $ "name" NAME "image" IMAGE */}}
+{{/* An image given as one string or as its parts: dict "root" $ "component" "operator" "name" NAME "image" IMAGE */}}
 {{- define "slurm-operator.image" -}}
+{{- $image := "" -}}
 {{- if kindIs "string" .image -}}
-{{- .image -}}
+{{- $image = .image -}}
 {{- else -}}
 {{- $repository := (.image).repository | default (printf "ghcr.io/kubeslurm/%s" .name) -}}
 {{- if (.image).digest -}}
-{{- printf "%s@%s" $repository .image.digest -}}
+{{- $image = printf "%s@%s" $repository .image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" $repository ((.image).tag | default .root.Chart.AppVersion | toString) -}}
+{{- $image = printf "%s:%s" $repository ((.image).tag | default .root.Chart.AppVersion | toString) -}}
 {{- end -}}
 {{- end -}}
+{{- if contains "slinkyproject/" $image -}}
+{{- fail (printf "%s.image is %s, which is Slinky's and does not understand this chart: remove %s.image from your values" .component $image .component) -}}
+{{- end -}}
+{{- $image -}}
 {{- end }}
 
 {{/* What both pods share: dict "root" $ "values" VALUES-OF-THE-COMPONENT */}}

@@ -38,24 +38,9 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* One image as text, from text or from repository, tag and digest; empty when there is none. */}}
-{{- define "slurm.image" -}}
-{{- if kindIs "string" . -}}
-{{- . -}}
-{{- else if (. | default dict).repository -}}
-{{- if .digest -}}
-{{- printf "%s@%s" .repository .digest -}}
-{{- else if .tag -}}
-{{- printf "%s:%s" .repository (toString .tag) -}}
-{{- else -}}
-{{- .repository -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
-{{/* A container as the objects want it. Call with (dict "root" $ "container" <map>). */}}
+{{/* A container as the objects want it. Call with (dict "root" $ "name" "slurmd" "container" <map>); "name" is that of the image. */}}
 {{- define "slurm.container" -}}
-{{- $image := include "slurm.image" .container.image -}}
+{{- $image := include "slurm.image" (dict "name" .name "image" .container.image) -}}
 {{- $pull := .container.imagePullPolicy | default .root.Values.imagePullPolicy -}}
 {{- $rest := omit .container "image" "imagePullPolicy" -}}
 {{- if $image -}}

@@ -95,16 +95,6 @@ def test_our_objects_are_what_the_operator_reads() -> None:
     assert isinstance(decoded(objects["LoginSet", "slurm-login-main"]), LoginSet)
 
 
-def test_images_are_text_or_repository_with_tag_or_digest() -> None:
-    for image, expected in (
-        ({"repository": "r/x", "tag": "1"}, "r/x:1"),
-        ({"repository": "r/x", "tag": "1", "digest": "sha256:0"}, "r/x@sha256:0"),
-        ("r/x:2", "r/x:2"),
-    ):
-        controller = render({"controller": {"slurmctld": {"image": image}}})["Controller", "slurm"]
-        assert controller["spec"]["slurmctld"]["image"] == expected
-
-
 def test_chart_labels_stay_out_of_pod_templates() -> None:
     objects = render({"nodesets": {"gpu": {}}})
     for kind, name in (("Controller", "slurm"), ("NodeSet", "slurm-worker-gpu"), ("RestApi", "slurm")):
