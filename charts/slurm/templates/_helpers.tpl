@@ -21,8 +21,13 @@
 
 {{- define "slurm.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/part-of: slurm
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{ include "slurm.labels.lasting" . }}
+{{- end -}}
+
+{{/* Those that are the same in every release of the chart. */}}
+{{- define "slurm.labels.lasting" -}}
+app.kubernetes.io/part-of: slurm
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
@@ -52,23 +57,22 @@ annotations:
 {{- toYaml $rest -}}
 {{- end -}}
 
-{{/* A pod template. Chart labels stay out of it: an upgrade of the chart alone must not restart a single pod.
+{{/* A pod template. Labels with the chart's version stay out of it: an upgrade of the chart alone must not restart a single pod.
 Call with (dict "root" $ "metadata" <map> "podSpec" <map> "hostname" "..."). */}}
 {{- define "slurm.template" -}}
 {{- $spec := .podSpec | default dict -}}
 {{- if .hostname -}}
 {{- $spec = merge (dict "hostname" .hostname) $spec -}}
 {{- end -}}
-{{- with .root.Values.imagePullSecrets -}}
-{{- $spec = merge (dict) $spec (dict "imagePullSecrets" .) -}}
+{{- with concat ($spec.imagePullSecrets | default list) (.root.Values.imagePullSecrets | default list) | uniq -}}
+{{- $spec = merge (dict "imagePullSecrets" .) $spec -}}
 {{- end -}}
 {{- if .root.Values.priorityClass.enabled -}}
 {{- $spec = merge (dict) $spec (dict "priorityClassName" .root.Values.priorityClass.name) -}}
 {{- end -}}
-{{- with .metadata -}}
 metadata:
-  {{- toYaml . | nindent 2 }}
-{{ end -}}
+  {{- $labels := merge (dict) ((.metadata).labels | default dict) (include "slurm.labels.lasting" .root | fromYaml) }}
+  {{- toYaml (merge (dict "labels" $labels) (.metadata | default dict)) | nindent 2 }}
 spec:
   {{- toYaml $spec | nindent 2 }}
 {{- end -}}
@@ -174,10 +178,13 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- toYaml (concat $refs (.refs | default list)) -}}
 {{- end -}}
 
-{{/* "true" when a NodeSet's slurmd asks for NVIDIA GPUs. */}}
+{{/* "true" when the slurmd of a NodeSet, or its pod as a whole, asks for NVIDIA GPUs. */}}
 {{- define "slurm.usesGpu" -}}
-{{- $resources := .slurmd.resources | default dict -}}
-{{- if or (hasKey ($resources.limits | default dict) "nvidia.com/gpu") (hasKey ($resources.requests | default dict) "nvidia.com/gpu") -}}true{{- end -}}
+{{- $asked := dict -}}
+{{- range list .slurmd.resources .podSpec.resources -}}
+{{- $asked = merge $asked ((.).limits | default dict) ((.).requests | default dict) -}}
+{{- end -}}
+{{- if hasKey $asked "nvidia.com/gpu" -}}true{{- end -}}
 {{- end -}}
 
 {{- define "slurm.dcgm.directory" -}}
