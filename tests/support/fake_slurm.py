@@ -167,8 +167,8 @@ class FakeSlurm:
                 self.records.pop(name, None)
 
     async def delete_reservation(self, name: str) -> None:
-        self._ask(f"delete reservation {name}")
-        self.reservations.discard(name)
+        with self._call(f"delete reservation {name}"):
+            self.reservations.discard(name)
 
     async def jobs_state(self) -> tuple[JobState, ...]:
         with self._call("jobs/state"):
