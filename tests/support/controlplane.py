@@ -21,7 +21,7 @@ from kubeslurm.reconcile.token.reconciler import TokenReconciler
 from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
-from kubeslurm.slurm.rest.models import Node, Nodes, Ping, RunningConf
+from kubeslurm.slurm.rest.models import JobState, Node, Nodes, Ping, RunningConf
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.fake_apiserver import FakeApiServer
 from tests.support.fake_storage import Address
@@ -49,6 +49,7 @@ class FakeSlurm:
         self.reconfigured = 0
         self.read = ""
         self.nodes_now: tuple[Node, ...] = ()
+        self.jobs: tuple[JobState, ...] = ()
         self.failure: SlurmError | TimeoutError | None = None
 
     async def reconfigure(self) -> None:
@@ -65,6 +66,11 @@ class FakeSlurm:
 
     async def nodes(self, _since: int | None = None) -> Nodes:
         return Nodes(nodes=self.nodes_now, last_update=1)
+
+    async def jobs_state(self) -> tuple[JobState, ...]:
+        if self.failure is not None:
+            raise self.failure
+        return self.jobs
 
     async def release(self) -> str:
         return "26.05.5"

@@ -46,6 +46,12 @@ def replaced(wanted: Tree, live: StatefulSet | Deployment) -> str:
     return f"{', '.join(changed)} changed" if changed else ""
 
 
+def given(live: StatefulSet | Deployment | None, *annotations: str) -> dict[str, str]:
+    """These annotations of the live pods, as far as they have them: what they were started with stays so."""
+    found = _annotations(live.spec) if live is not None else {}
+    return {name: found[name] for name in annotations if name in found}
+
+
 def _annotations(spec: Tree) -> dict[str, str]:
     found: dict[str, str] = spec.get("template", {}).get("metadata", {}).get("annotations") or {}
     return found

@@ -9,6 +9,7 @@ from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.delivery import DeliveryStep
 from kubeslurm.decide.config.facts import Facts
 from kubeslurm.decide.config.plan import Plan
+from kubeslurm.decide.keys import KeyChange
 from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
 from kubeslurm.report.missing import not_found
@@ -101,6 +102,8 @@ def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | Non
             f"or set the annotation {names.FORCE_DELETE}=true to go at once"
         )
         return progressing(Reason.DELETION_BLOCKED, message)
+    if facts.waiting_key is not None:
+        return progressing(Reason.KEY_CHANGE_WAITING, _key_wait(controller, facts.waiting_key))
     if plan.acceptance.on_trial and facts.desired is not None:
         message = f"configuration {facts.desired.digest} is on trial before it is delivered"
         return progressing(Reason.CONFIG_TRIAL_RUNNING, message)
@@ -112,6 +115,17 @@ def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | Non
     if facts.pod is None or not facts.pod.ready:
         return progressing(Reason.STARTING, "waiting for the slurmctld pod to become ready")
     return _delivery_progress(facts, plan)
+
+
+def _key_wait(controller: Controller, change: KeyChange) -> str:
+    secret = controller.spec.slurmKeyRef.name if controller.spec.slurmKeyRef else ""
+    jobs = "Slurm cannot be asked for jobs" if change.jobs is None else f"{change.jobs} jobs are on nodes"
+    return (
+        f"Secret {secret} holds another slurm.key than slurmctld and the workers run with. {jobs}: the new key, and "
+        "any other change of slurmctld, waits until none is left, because a worker with another key is given up. To go "
+        f"on now, put the former key back, which is in Secret {names.kept_keys(controller.name)}; to give the jobs up, "
+        f"delete StatefulSet {names.controller(controller.name)}"
+    )
 
 
 def _delivery_progress(facts: Facts, plan: Plan) -> Finding | None:

@@ -44,8 +44,7 @@ async def test_a_statefulset_that_the_server_does_not_take_is_told(plane: Contro
 
 async def test_a_missing_key_is_named_and_nothing_is_touched(plane: ControlPlane) -> None:
     running = await started(plane)
-    await running.server.remove("keys", "ns", "secrets")
-    await running.settle()
+    await running.plain("Secret", "keys", "secrets", data={})
     await running.turn()
     assert running.condition("Degraded")["reason"] == "SecretKeyNotFound"
     assert "Secret ns/keys" in running.condition("Degraded")["message"]
@@ -130,8 +129,7 @@ async def test_an_external_controller_that_is_not_reachable_says_so(plane: Contr
 
 
 async def test_no_configuration_is_called_accepted_while_its_keys_are_missing(plane: ControlPlane) -> None:
-    await plane.server.remove("keys", "ns", "secrets")
-    await plane.settle()
+    await plane.plain("Secret", "keys", "secrets", data={})
     await plane.turn()
     accepted = plane.condition("ConfigAccepted")
     assert (accepted["status"], accepted["reason"]) == ("Unknown", "SecretKeyNotFound")

@@ -13,6 +13,7 @@ import msgspec
 from kubeslurm.api import names
 from kubeslurm.api.views import Node, Pod, StatefulSet
 from kubeslurm.decide.config.running import Running
+from kubeslurm.decide.keys import KeyChange
 from kubeslurm.decide.missing import Missing
 
 
@@ -74,6 +75,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     node: Node | None = None  # of that pod
     statefulset: StatefulSet | None = None
     key_hashes: Mapping[str, str] = msgspec.field(default_factory=dict)  # annotation -> hash
+    waiting_key: KeyChange | None = None  # a changed slurm.key that has to wait
     accounting_awaited: str = ""  # the Accounting that is not ready yet
 
     reachable: bool = False  # Slurm answers

@@ -18,12 +18,17 @@ from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.controller import trials
 from kubeslurm.reconcile.controller.delivery import Deliverer
+from kubeslurm.reconcile.controller.key_wait import with_key_change
+from kubeslurm.reconcile.controller.keys import Keys
 from kubeslurm.reconcile.controller.memory import Memory
 from kubeslurm.reconcile.controller.objects import Objects
 from kubeslurm.reconcile.controller.observe import observe
 from kubeslurm.report import controller as report
 from kubeslurm.report.controller import Outcome
 from kubeslurm.report.refusal import describe
+
+# How often Slurm is asked whether the last job is over that a new key waits for.
+KEY_PAUSE = 3.0
 
 
 class ControllerReconciler:
@@ -35,6 +40,7 @@ class ControllerReconciler:
         self.caches = context.caches
         self.clock = clock
         self.memories = Memories(Memory)
+        self.keys = Keys(context)
         self.objects = Objects(context.kube, context.events)
         self.deliverer = Deliverer(context.kube, context.events, clock)
 
@@ -50,7 +56,9 @@ class ControllerReconciler:
             controller = await self.kube.add_finalizer(CONTROLLER, controller, names.FINALIZER)
 
         memory = self.memories.of(key)
+        await self.keys.make(controller)
         facts = await observe(self.context, controller, memory, self.clock)
+        facts = await with_key_change(self.context, controller, facts)
         facts = await self.start_trial(controller, facts)
         plan = decide(facts)
         outcome = await self.act(controller, facts, plan, memory)
@@ -78,6 +86,7 @@ class ControllerReconciler:
             await trials.clear(self.kube, self.caches, controller, plan.acceptance.kept_trial)
             workload = self.objects.apply_workload(controller, facts, plan, memory)
             rejected = await refusals.rejection(workload, names.SLURMCTLD)
+        await self.keys.keep(controller)
         slurm = self.context.clusters.of(Key(*controller.key))
         error = await self.deliverer.deliver(controller, facts, plan, memory, slurm)
         return Outcome(rejected=rejected, reconfigure_error=error)
@@ -90,4 +99,6 @@ def _next_pass(facts: Facts, plan: Plan, outcome: Outcome) -> Requeue | None:
         return Requeue(after=TRIAL_PAUSE)
     if plan.delivery.retry_after is not None:
         return Requeue(after=plan.delivery.retry_after)
+    if facts.waiting_key is not None:
+        return Requeue(after=KEY_PAUSE)
     return refusals.again(outcome.rejected)

@@ -111,7 +111,7 @@ REGISTRATION = Registration(
     ),
     watch_slurm=_watch_slurm,
     rights=(
-        *rights.apply(CONFIGMAP, SERVICE, STATEFULSET),
+        *rights.apply(CONFIGMAP, SECRET, SERVICE, STATEFULSET),
         rights.on(CONFIGMAP, "delete"),
         rights.on(POD, "create", "patch", "delete"),
         rights.on(SERVICE_MONITOR, "get", "create", "patch", "delete"),
