@@ -73,6 +73,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: Pod | None = None  # of slurmctld
     node: Node | None = None  # of that pod
+    node_missing_for: float | None = None  # seconds since the API server first said that there is no such node
     statefulset: StatefulSet | None = None
     key_hashes: Mapping[str, str] = msgspec.field(default_factory=dict)  # annotation -> hash
     waiting_key: KeyChange | None = None  # a changed slurm.key that has to wait

@@ -33,7 +33,7 @@ def decide(facts: Facts) -> Plan:
         config=config,
         delivered=config.digest if config else facts.delivered,
         keeps_slurmctld=desired and config is not None and starts,
-        frees_pod=facts.pod is not None and is_lost(facts.pod, facts.node),
+        frees_pod=facts.pod is not None and is_lost(facts.pod, facts.node, facts.node_missing_for),
         refreshes_files=desired and facts.edited and config is not None,
     )
 

@@ -20,6 +20,7 @@ from kubeslurm.reconcile.controller import trials
 from kubeslurm.reconcile.controller.delivery import Deliverer
 from kubeslurm.reconcile.controller.key_wait import with_key_change
 from kubeslurm.reconcile.controller.keys import Keys
+from kubeslurm.reconcile.controller.lost_node import next_look, with_missing_node
 from kubeslurm.reconcile.controller.memory import Memory
 from kubeslurm.reconcile.controller.objects import Objects
 from kubeslurm.reconcile.controller.observe import observe
@@ -58,6 +59,7 @@ class ControllerReconciler:
         memory = self.memories.of(key)
         await self.keys.make(controller)
         facts = await observe(self.context, controller, memory, self.clock)
+        facts = await with_missing_node(self.kube, facts, memory, self.clock)
         facts = await with_key_change(self.context, controller, facts)
         facts = await self.start_trial(controller, facts)
         plan = decide(facts)
@@ -101,4 +103,6 @@ def _next_pass(facts: Facts, plan: Plan, outcome: Outcome) -> Requeue | None:
         return Requeue(after=plan.delivery.retry_after)
     if facts.waiting_key is not None:
         return Requeue(after=KEY_PAUSE)
+    if facts.node_missing_for is not None and not plan.frees_pod:
+        return Requeue(after=next_look(facts.node_missing_for))
     return refusals.again(outcome.rejected)

@@ -113,6 +113,7 @@ REGISTRATION = Registration(
     rights=(
         *rights.apply(CONFIGMAP, SECRET, SERVICE, STATEFULSET),
         rights.on(CONFIGMAP, "delete"),
+        rights.on(NODE, "get"),
         rights.on(POD, "create", "patch", "delete"),
         rights.on(SERVICE_MONITOR, "get", "create", "patch", "delete"),
     ),
