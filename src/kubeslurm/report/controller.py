@@ -79,8 +79,17 @@ def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome)
     if failure := _config_failure(plan, outcome) or (pod_failure(facts.pod) if facts.pod else None):
         return failure
     if controller.spec.ha is not None and controller.spec.ha.enabled:
-        return degraded(Reason.NOT_SUPPORTED, "spec.ha is not supported yet: one slurmctld runs, without backups")
+        return degraded(Reason.NOT_SUPPORTED, _backups(facts))
     return None
+
+
+def _backups(facts: Facts) -> str:
+    if not facts.backups:
+        return "spec.ha is not supported yet: one slurmctld runs, without backups"
+    return (
+        f"another operator has started slurmctld with {facts.backups} backups, and spec.ha is not supported yet: they "
+        "go on as they are, and no change of this Controller reaches them. Set ha.enabled to false to go on with one"
+    )
 
 
 def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:

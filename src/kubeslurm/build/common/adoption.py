@@ -22,7 +22,7 @@ def adapted(desired: Tree, live: StatefulSet | Deployment | None) -> Tree:
     spec: Tree = desired["spec"] | {field: live.spec[field] for field in IMMUTABLE if field in live.spec}
     tree = desired | {"spec": spec}
     digest_ = digest.of_files({"template": msgspec.json.encode(desired["spec"]["template"], order="sorted").decode()})
-    if not _is_of_another_operator(live) or live.metadata.annotations.get(names.ADOPTED, digest_) != digest_:
+    if not is_of_another_operator(live) or live.metadata.annotations.get(names.ADOPTED, digest_) != digest_:
         return tree
     annotations = {**desired["metadata"].get("annotations", {}), names.ADOPTED: digest_}
     return tree | {
@@ -37,6 +37,7 @@ def is_adoption(desired: Tree, live: StatefulSet | Deployment) -> bool:
     return noted and names.ADOPTED not in live.metadata.annotations
 
 
-def _is_of_another_operator(live: StatefulSet | Deployment) -> bool:
+def is_of_another_operator(live: StatefulSet | Deployment) -> bool:
+    """Whether its pods were made by another operator."""
     annotations = live.spec.get("template", {}).get("metadata", {}).get("annotations") or {}
     return names.RESTART_HASH not in annotations

@@ -50,7 +50,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 def decide_delivery(facts: Facts, config: Configuration | None) -> Delivery:
     """One step at a time; each rests on what is recorded on the pod, so that a new operator process goes on with it."""
-    if facts.external:
+    if facts.external or facts.backups:
         return Delivery(DeliveryStep.RUNNING)
     if config is None or not config.slurm_conf or facts.pod is None:
         return Delivery(DeliveryStep.AWAIT_POD)

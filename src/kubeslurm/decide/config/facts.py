@@ -63,7 +63,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     external: bool = False
     missing: tuple[Missing, ...] = ()
 
-    desired: Configuration | None = None  # None: something is missing, or the Controller is being deleted
+    desired: Configuration | None = None  # None: something is missing, it has backups, or it is being deleted
     delivered: str = ""  # digest; only accepted configurations are delivered
     accepted: Configuration | None = None  # the delivered one as it was accepted; None: its files are not known
     edited: bool = False  # somebody has changed the files in the ConfigMap
@@ -75,6 +75,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     node: Node | None = None  # of that pod
     node_missing_for: float | None = None  # seconds since the API server first said that there is no such node
     statefulset: StatefulSet | None = None
+    backups: int = 0  # of slurmctld, as another operator has started them: it is left alone with them
     key_hashes: Mapping[str, str] = msgspec.field(default_factory=dict)  # annotation -> hash
     waiting_key: KeyChange | None = None  # a changed slurm.key that has to wait
     accounting_awaited: str = ""  # the Accounting that is not ready yet
