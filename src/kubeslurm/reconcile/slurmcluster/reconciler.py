@@ -12,6 +12,7 @@ from kubeslurm.control import key_change, references
 from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
+from kubeslurm.slurm import conf
 
 
 class SlurmClusterReconciler:
@@ -37,8 +38,14 @@ class SlurmClusterReconciler:
         jwt_key = self._jwt_key(controller, self._keys.get(key))
         if jwt_key is not None:
             self._keys[key] = jwt_key
-            self.clusters.update(key, self._servers(restapis), jwt_key)
+            self.clusters.update(key, self._servers(restapis), jwt_key, self._name(controller))
         return None
+
+    def _name(self, controller: Controller) -> str:
+        """The cluster's name as slurmrestd was told: a line of the user wins over ours."""
+        delivered = references.configmap(self.caches, controller.namespace, names.config(controller.name))
+        text = delivered.data.get(names.SLURM_CONF, "") if delivered else ""
+        return conf.values(conf.parse(text)).get("clustername", "") or controller.cluster_name
 
     def _servers(self, restapis: Iterable[RestApi]) -> list[str]:
         """Every ready replica of every RestApi by its own address, then the Services."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kubeslurm.api.kinds import CONTROLLER, NODESET, POD, RESTAPI, SECRET, STATEFULSET
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODESET, POD, RESTAPI, SECRET, STATEFULSET
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Pod, Secret
@@ -41,6 +41,7 @@ REGISTRATION = Registration(
         Watch(POD, _of_pod),
         Watch(STATEFULSET, references.owner(CONTROLLER)),
     ),
+    reads=(CONFIGMAP,),
     indices=(references.NODESETS_BY_CONTROLLER, references.RESTAPIS_BY_CONTROLLER, references.PODS_BY_RESTAPI),
     concurrency=2,
     concurrency_flag="slurmclient",

@@ -86,3 +86,15 @@ async def test_an_operator_started_in_the_middle_of_an_uninstall_still_has_the_k
     cluster = plane.clusters.of(KEY)
     assert cluster is not None
     assert tokens.read(JWT_KEY, cluster.token()).sun == tokens.OWN_USER
+
+
+async def test_only_answers_of_the_cluster_of_this_name_count(plane: ControlPlane) -> None:
+    await plane.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}})
+    await plane.slurm_side.reconcile(KEY)
+    cluster = plane.clusters.of(KEY)
+    assert cluster is not None
+    assert cluster.client.transport.cluster == "ns_c"
+    text = "ClusterName=ns_c\nClusterName=theirs\n"
+    await plane.plain("ConfigMap", "c-config", "configmaps", data={"slurm.conf": text})
+    await plane.slurm_side.reconcile(KEY)
+    assert cluster.client.transport.cluster == "theirs", "a line of the user wins"
