@@ -29,6 +29,7 @@ KINDS: tuple[Kind[Any], ...] = (
     kinds.RESTAPI,
     kinds.SECRET,
     kinds.SERVICE,
+    kinds.STATEFULSET,
 )
 
 
