@@ -6,13 +6,12 @@ from typing import Any
 from kubeslurm.api import names
 from kubeslurm.api.kinds import Kind
 from kubeslurm.api.resource import Resource
-from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.kube.client import Kube
 
 ORPHAN = "orphan"  # the finalizer behind --cascade=orphan; garbage collection removes it when it has done its part
 
 
-async def release(kube: Kube, kind: Kind[Any], obj: Resource, nodesets: Collection[NodeSet]) -> bool:
+async def release(kube: Kube, kind: Kind[Any], obj: Resource, nodesets: Collection[object]) -> bool:
     """Removes the finalizer of a deleted object unless NodeSets still need it; whether it did."""
     if not may_go(obj, nodesets):
         return False
@@ -20,7 +19,7 @@ async def release(kube: Kube, kind: Kind[Any], obj: Resource, nodesets: Collecti
     return True
 
 
-def may_go(obj: Resource, nodesets: Collection[NodeSet]) -> bool:
+def may_go(obj: Resource, nodesets: Collection[object]) -> bool:
     """Whether no NodeSet needs the object any more; the annotation forces it."""
     return not nodesets or obj.metadata.annotations.get(names.FORCE_DELETE) == "true"
 

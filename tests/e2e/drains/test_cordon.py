@@ -22,8 +22,7 @@ def workers(slurm: Slurm) -> Iterator[Workers]:
 
 @pytest.fixture
 def name(workers: Workers) -> str:
-    """One of the two workers."""
-    return workers.names()[0]
+    return workers.one()
 
 
 def kubectl(workers: Workers, *args: str, check: bool = True) -> str:
@@ -36,7 +35,7 @@ def test_cordon_drains_and_uncordon_resumes(workers: Workers, name: str) -> None
     kubectl(workers, "cordon", host)
     wait_for("the drain", lambda: workers.slurm.nodes().get(name) == "draining")
     assert f"Node ({host}) was cordoned" in workers.reasons().get(name, "")
-    assert workers.slurm.nodes().get(workers.names()[1]) == "idle"
+    assert [state for node, state in workers.slurm.nodes().items() if node != name] == ["idle"]
     workers.finish(job)
     kubectl(workers, "uncordon", host)
     workers.wait_until_idle(2)

@@ -51,8 +51,7 @@ def workers(slurm: Slurm) -> Iterator[Workers]:
 
 @pytest.fixture
 def name(workers: Workers) -> str:
-    """One of the two workers."""
-    return workers.names()[0]
+    return workers.one()
 
 
 class Shown(NamedTuple):

@@ -12,7 +12,7 @@ from tests.support.waiting import wait_for
 
 def test_an_eviction_of_a_busy_worker_is_refused_and_of_an_idle_one_granted(slurm: Slurm) -> None:
     workers = Workers(slurm)
-    busy = workers.names()[-1]
+    busy = workers.one()
     job = workers.run_job(600, f"--nodelist={busy}")
     pod, uid = workers.pod(busy)["metadata"]["name"], workers.uid(busy)
     wait_for("the protection", lambda: is_protected(workers.pod(busy)))

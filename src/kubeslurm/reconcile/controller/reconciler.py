@@ -25,6 +25,9 @@ from kubeslurm.report import controller as report
 from kubeslurm.report.controller import Outcome
 from kubeslurm.report.refusal import describe
 
+# Seconds between two looks at whether lines that nothing asks for are still in use: nobody tells when jobs end.
+KEPT_LINES_PAUSE = 5.0
+
 
 class ControllerReconciler:
     """One pass: observe, decide, build and apply, report."""
@@ -44,7 +47,7 @@ class ControllerReconciler:
             self.memories.forget(key)
             return None
         if controller.deleting:
-            if deletion.may_go(controller, references.nodesets(self.caches, key)):
+            if deletion.may_go(controller, references.holders(self.caches, key)):
                 await self.release(controller)
                 return None
         else:
@@ -70,7 +73,8 @@ class ControllerReconciler:
         if facts.desired is None or decide_acceptance(facts).step is not AcceptanceStep.START_TRIAL:
             return facts
         try:
-            await trials.start(self.kube, controller, facts.desired)
+            node = facts.pod.spec.nodeName if facts.pod else ""
+            await trials.start(self.kube, controller, facts.desired, node)
         except refusals.REFUSED as error:
             trial = Trial("not started", describe(refusals.rejection_of(error, names.SLURMCTLD)))
             return msgspec.structs.replace(facts, trial=trial)
@@ -98,4 +102,6 @@ def _next_pass(facts: Facts, plan: Plan, outcome: Outcome) -> Requeue | None:
         return Requeue(after=TRIAL_PAUSE)
     if plan.delivery.retry_after is not None:
         return Requeue(after=plan.delivery.retry_after)
+    if facts.kept:
+        return Requeue(after=KEPT_LINES_PAUSE)
     return refusals.again(outcome.rejected)

@@ -106,11 +106,13 @@ REGISTRATION = Registration(
     indices=(
         references.NODESETS_BY_CONTROLLER,
         references.RESTAPIS_BY_CONTROLLER,
+        worker_pods.BY_SLURM_NODE,
         PODS_BY_TRIAL,
         CONFIGMAPS_BY_TRIAL,
         worker_pods.BY_CLUSTER,
     ),
     watch_slurm=_watch_slurm,
+    of_unreadable=references.in_namespace(CONTROLLER),
     rights=(
         *rights.apply(CONFIGMAP, SERVICE, STATEFULSET),
         rights.on(CONFIGMAP, "delete"),

@@ -27,7 +27,7 @@ class SlurmClusterReconciler:
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
         restapis = references.restapis(self.caches, key)
-        nodesets = references.nodesets(self.caches, key)
+        nodesets = references.holders(self.caches, key)
         if controller is None and restapis and nodesets:
             return None  # forced away, but workers are still to be drained with what is known
         if controller is None or not restapis:
