@@ -20,6 +20,7 @@ class FakeSlurm:
         self.reachable = True
         self.calls: list[str] = []
         self.records: dict[str, Node] = {}
+        self.reservations: set[str] = set()
         self.jobs: dict[int, Job] = {}
         self.lost: set[int] = set()  # jobs that slurmctld still believes in, but whose processes are gone
         self.requeued: list[int] = []
@@ -138,6 +139,10 @@ class FakeSlurm:
             if name in self.records and self.records[name].busy:
                 raise errors.Refused(2016, "Requested nodes are busy")
             self.records.pop(name, None)
+
+    async def delete_reservation(self, name: str) -> None:
+        self._ask(f"delete reservation {name}")
+        self.reservations.discard(name)
 
     async def jobs_state(self) -> tuple[JobState, ...]:
         self._ask("jobs/state")

@@ -6,7 +6,8 @@ It knows the truth about jobs, so it can tell when an act of the operator would 
 import copy
 from typing import Any
 
-from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD
+from kubeslurm.api import names
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.registration import Context, Options
 from kubeslurm.engine.key import Key
@@ -39,6 +40,7 @@ class World:
         for number in range(hosts):
             self.kube.put(NODE, {"metadata": {"name": f"host-{number}"}, "spec": {}, "status": {}})
         self.kube.put(CONTROLLER, _controller())
+        self.kube.put(CONFIGMAP, _second_owner())
         self.start_operator()
 
     def start_operator(self) -> None:
@@ -160,6 +162,11 @@ class FakeEvents:
         self.said.append((reason, message))
 
     warning = normal
+
+
+def _second_owner() -> Tree:
+    """What the Controller's own pass makes."""
+    return {"metadata": {"name": names.second_owner("main"), "namespace": "slurm"}}
 
 
 def _controller() -> Tree:

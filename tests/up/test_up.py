@@ -16,7 +16,8 @@ from kubeslurm.cli.up import images, login, releases
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import buildah, store
-from tests.support.kubernetes import Kubernetes
+from tests.support.kubernetes import Kubernetes, run
+from tests.support.nodeset import Workers
 from tests.support.settled import wait_until_settled
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
@@ -41,20 +42,49 @@ def cluster() -> Iterator[Kubernetes]:
     login.for_context(CONTEXT).delete()
 
 
-@pytest.fixture(scope="module")
-def first_output(cluster: Kubernetes) -> str:
-    """The output of the first `up`."""
-    return up(cluster, "--name", NAME, "--nodes", "2")
+class Machine:
+    """The cluster as a test needs it, whichever test came before."""
+
+    def __init__(self, cluster: Kubernetes) -> None:
+        self.cluster = cluster
+        self.output = ""  # of the `up` that made the present installation by name
+        self.published = False
+
+    def install(self) -> str:
+        """What `up` by name has printed when it installed Slurm."""
+        self.output = self.output or up(self.cluster, "--name", NAME, "--nodes", "2")
+        return self.output
+
+    def clear(self) -> None:
+        """Removes everything from the cluster, which runs on with the images of a release in its registry."""
+        if not self.cluster.running:
+            self.install()
+        if self.cluster.kubectl("get", "secrets", "--all-namespaces", "--selector=owner=helm", "--output=name"):
+            done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=self.cluster)
+            assert done.returncode == 0, done.stderr
+        assert not self.cluster.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
+        self.output = ""
+        if not self.published:
+            publish(self.cluster)
+            self.published = True
 
 
 @pytest.fixture(scope="module")
-def context_options(cluster: Kubernetes, first_output: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+def machine(cluster: Kubernetes) -> Machine:
+    return Machine(cluster)
+
+
+@pytest.fixture
+def first_output(machine: Machine) -> str:
+    """The output of the `up` that has installed Slurm."""
+    return machine.install()
+
+
+@pytest.fixture
+def context_options(machine: Machine, tmp_path: Path) -> list[str]:
     """Options for `up` on the same cluster by its kubeconfig context; everything was removed from it before."""
-    done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=cluster)
-    assert done.returncode == 0, done.stderr
-    assert not cluster.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
-    publish(cluster)
-    values = tmp_path_factory.mktemp("values") / "values.yaml"
+    machine.clear()
+    values = tmp_path / "values.yaml"
     values.write_text(json.dumps(releases.local_values()))
     return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
 
@@ -76,9 +106,7 @@ def kubeslurm(*args: str, cluster: Kubernetes, answer: str = "") -> "subprocess.
         "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
         "KUBECONFIG": str(cluster.home.kubeconfig),
     }
-    return subprocess.run(
-        [program, *args], input=answer, env=env, capture_output=True, text=True, timeout=580, check=False
-    )
+    return run([str(program), *args], stdin=answer, env=env, deadline=580)
 
 
 def up(cluster: Kubernetes, *args: str) -> str:
@@ -91,9 +119,7 @@ def try_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") ->
     """Run the printed line that matches the pattern in a shell."""
     (line,) = (line for line in output.splitlines() if line.startswith("  ") and re.search(pattern, line))
     env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
-    return subprocess.run(
-        ["bash", "-c", line], input=stdin, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
+    return run(["bash", "-c", line], stdin=stdin, env=env)
 
 
 def run_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> str:
@@ -109,8 +135,9 @@ def completed_jobs(sacct: str) -> set[str]:
 
 def check_lines(cluster: Kubernetes, output: str, before: Set[str] = frozenset()) -> Set[str]:
     """Run the lines that log in and list jobs; returns the completed jobs, which must be more than before."""
-    assert {"worker-0", "worker-1"} <= set(output.split())
-    assert {"worker-0", "worker-1"} <= set(run_line(cluster, output, r"config login$", "sinfo --Node\n").split())
+    names = set(Workers(Slurm(cluster)).both())
+    assert names <= set(output.split())
+    assert names <= set(run_line(cluster, output, r"config login$", "sinfo --Node\n").split())
     # After `down` and `up`, the database may be ready later than everything else.
     sacct = partial(try_line, cluster, output, r"sacct .*$")
 

@@ -81,6 +81,8 @@ ADOPTED: Final = f"{OWN_GROUP}/adopted"  # on another operator's workload: hash 
 SIGNING_KEY_HASH: Final = f"{OWN_GROUP}/signing-key-hash"  # on a token's Secret: the key that signed the token
 FORCE_DELETE: Final = f"{OWN_GROUP}/force-delete"  # "true" on a custom resource: delete it without waiting
 FINALIZER: Final = f"{OWN_GROUP}/cleanup"
+RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
+"""Another operator holds a NodeSet with it until the reservation of a ScheduledUpdate is deleted."""
 
 FEATURE_PREFIX: Final = "k8s/"  # of Slurm features that come from the annotation of a Kubernetes node
 
@@ -146,6 +148,11 @@ def kept_key(controller_name: str) -> str:
     return f"{controller_name}-controller-jwt-kept"
 
 
+def second_owner(controller_name: str) -> str:
+    """The ConfigMap that owns, besides the Controller and its NodeSets, what draining workers needs."""
+    return f"{controller_name}-second-owner"
+
+
 def config_trial(controller_name: str, digest: str) -> str:
     """The ConfigMap and the pod that try a configuration before it is delivered."""
     return f"{controller_name}-config-trial-{digest[:10]}"
@@ -179,6 +186,11 @@ def workers_service(controller_name: str) -> str:
 def workers_pdb(controller_name: str) -> str:
     """The PodDisruptionBudget shared by all busy workers of a Controller."""
     return f"slurm-workers-pdb-{controller_name}"
+
+
+def update_reservation(nodeset_name: str) -> str:
+    """The Slurm reservation that another operator makes for a ScheduledUpdate of a NodeSet."""
+    return f"SlurmOperatorMaint-{nodeset_name}"
 
 
 def slurm_node_owner(nodeset_uid: str) -> str:

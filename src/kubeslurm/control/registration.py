@@ -26,6 +26,8 @@ class Options(msgspec.Struct, frozen=True):
 
     cluster_domain: str = names.DOMAIN
     propagated_node_conditions: frozenset[str] = frozenset()
+    drain_on_node_conditions: frozenset[str] = frozenset()
+    drain_on_node_taints: bool = False
     slurm_drain_on_node: str = ""  # how Kubernetes nodes show a drain made in Slurm: Condition, Taint, Cordon or not
 
 

@@ -61,6 +61,8 @@ EVERYTHING: dict[str, Any] = {
     "priorityClassName": "system-cluster-critical",
     "crds": {"enabled": False},
     "propagatedNodeConditions": ["GpuHealthy", "NetworkHealthy"],
+    "drainOnNodeConditions": ["GpuFault", "DiskFault"],
+    "drainOnNodeTaints": True,
     "slurmDrainOnNode": "Taint",
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-extra"}}],
     "operator": {
@@ -193,6 +195,8 @@ def test_values_reach_the_operator() -> None:
         leader_elect_namespace="slinky",
         log_level="debug",
         propagated_node_conditions=("GpuHealthy", "NetworkHealthy"),
+        drain_on_node_conditions=("GpuFault", "DiskFault"),
+        drain_on_node_taints=True,
         slurm_drain_on_node="Taint",
         accounting_workers=8,
         controller_workers=8,

@@ -12,7 +12,7 @@ from kubeslurm.build import scripts
 from kubeslurm.build.common import quantity
 from kubeslurm.build.common.containers import http_probe, log_sidecar, tcp_port
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec
-from kubeslurm.build.common.metadata import child_metadata, given, inherited, object_tree, owner_reference
+from kubeslurm.build.common.metadata import child_metadata, given, inherited, object_tree
 from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
 from kubeslurm.build.controller.service import conf_server
 from kubeslurm.build.worker import ssh
@@ -54,8 +54,6 @@ def _metadata(controller: Controller, nodeset: NodeSet, slot: Slot, revision: st
     }
     own = {"labels": own_labels, "annotations": annotations}
     tree = child_metadata(nodeset, name, inherited(nodeset), given(nodeset.spec.template), own)
-    # A second owner: deleting the NodeSet with --cascade=foreground would otherwise delete busy workers at once.
-    tree["ownerReferences"].append(owner_reference(controller) | {"controller": False, "blockOwnerDeletion": False})
     tree["generateName"] = f"{nodeset.name}-"
     if not name:
         del tree["name"]

@@ -10,6 +10,8 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 
+DEADLINE = 300.0  # seconds for one kubectl: longer than any wait that it is given
+
 
 class Access(msgspec.Struct, frozen=True):
     """The kubectl command of a cluster, and the options that select the cluster for helm."""
@@ -18,8 +20,15 @@ class Access(msgspec.Struct, frozen=True):
     helm_options: tuple[str, ...]
 
     def run(self, *args: str, stdin: str | None = None) -> str:
-        """Run kubectl and return its output; raises with its error message if it fails."""
-        done = subprocess.run([*self.kubectl, *args], input=stdin, capture_output=True, text=True, check=False)
+        """Run kubectl and return its output; raises with its error message if it fails, or does not end."""
+        argv = [*self.kubectl, *args]
+        try:
+            done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            raise LocalError(
+                f"kubectl {' '.join(args[:3])} was stopped after {DEADLINE / 60:.0f} minutes.",
+                "Check that the cluster answers: `kubectl get nodes`.",
+            ) from None
         if done.returncode:
             raise LocalError(f"kubectl {' '.join(args[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout

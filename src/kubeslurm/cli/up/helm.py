@@ -1,7 +1,9 @@
 """Installs our charts with Helm, and labels each release with a digest of its chart and values."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -19,6 +21,9 @@ from kubeslurm.local.host import cache
 
 DIGEST_LABEL = "kubeslurm.dev/made-from"
 MAX_DURATION = timedelta(minutes=5)  # of one helm command
+# Seconds. Helm gives its hooks and its wait five minutes each; it takes longer only if the cluster does not answer.
+DEADLINE = 660.0
+GOODBYE = 30.0  # seconds for helm to record that it gave up
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -106,14 +111,29 @@ def _helm(args: Sequence[str]) -> str:
         [_program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as helm:
         try:
-            stdout, stderr = helm.communicate()
+            stdout, stderr = helm.communicate(timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            stdout, stderr = _end(helm)
+            raise LocalError(
+                f"helm {' '.join(args[:3])} was stopped after {DEADLINE:g} s: {(stderr or stdout).strip()}",
+                "Check that the cluster answers (`kubectl get nodes`), and run the same command again.",
+            ) from None
         except BaseException:
-            helm.terminate()
-            helm.communicate()
+            _end(helm)
             raise
     if helm.returncode:
         raise LocalError(f"helm {' '.join(args[:3])} failed: {(stderr or stdout).strip()}")
     return stdout
+
+
+def _end(helm: "subprocess.Popen[str]") -> tuple[str, str]:
+    """Terminate helm and return what it printed; kill its session if it does not end."""
+    helm.terminate()
+    try:
+        return helm.communicate(timeout=GOODBYE)
+    except subprocess.TimeoutExpired:
+        os.killpg(helm.pid, signal.SIGKILL)
+        return helm.communicate()
 
 
 def _program() -> str:

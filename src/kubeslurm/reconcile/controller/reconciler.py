@@ -38,7 +38,7 @@ class ControllerReconciler:
         self.caches = context.caches
         self.clock = clock
         self.memories = Memories(Memory)
-        self.objects = Objects(context.kube, context.events)
+        self.objects = Objects(context.kube, context.caches, context.events)
         self.deliverer = Deliverer(context.kube, context.events, clock)
 
     async def reconcile(self, key: Key) -> Requeue | None:
@@ -47,10 +47,12 @@ class ControllerReconciler:
             self.memories.forget(key)
             return None
         if controller.deleting:
-            if await deletion.release(self.kube, CONTROLLER, controller, references.holders(self.caches, key)):
+            if deletion.may_go(controller, references.holders(self.caches, key)):
+                await self.release(controller)
                 return None
         else:
             controller = await self.kube.add_finalizer(CONTROLLER, controller, names.FINALIZER)
+            await self.objects.apply_second_owner(controller)
 
         memory = self.memories.of(key)
         facts = await observe(self.context, controller, memory, self.clock)
@@ -59,6 +61,12 @@ class ControllerReconciler:
         outcome = await self.act(controller, facts, plan, memory)
         await status.write(self.kube, CONTROLLER, controller, report.status(controller, facts, plan, outcome))
         return _next_pass(facts, plan, outcome)
+
+    async def release(self, controller: Controller) -> None:
+        """Lets the deletion of the Controller go on, and then that of its children."""
+        if not deletion.is_orphaning(controller):
+            await self.objects.delete_second_owner(controller)
+        await self.kube.remove_finalizer(CONTROLLER, controller, names.FINALIZER)
 
     async def start_trial(self, controller: Controller, facts: Facts) -> Facts:
         """Starts a trial if one is due; a trial that the API server rejects is a fact to decide by."""

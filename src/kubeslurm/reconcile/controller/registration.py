@@ -60,7 +60,7 @@ def _of_secret(context: Context, secret: Secret) -> Iterable[Key]:
 def _of_configmap(context: Context, configmap: ConfigMap) -> Iterable[Key]:
     yield from references.owner(CONTROLLER)(context, configmap)
     for controller in _in_namespace(context, configmap):
-        if configmap.name in referenced(controller):
+        if configmap.name in (*referenced(controller), names.second_owner(controller.name)):
             yield Key(*controller.key)
 
 
@@ -109,6 +109,7 @@ REGISTRATION = Registration(
         worker_pods.BY_SLURM_NODE,
         PODS_BY_TRIAL,
         CONFIGMAPS_BY_TRIAL,
+        worker_pods.BY_CLUSTER,
     ),
     watch_slurm=_watch_slurm,
     of_unreadable=references.in_namespace(CONTROLLER),

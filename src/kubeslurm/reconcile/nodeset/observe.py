@@ -86,6 +86,8 @@ class Observer:
             absences=self.sightings.absences(workers, slurm),
             state_lost=self._is_state_lost(nodeset, workers, known) if known else False,
             propagated_conditions=self._options.propagated_node_conditions,
+            draining_conditions=self._options.drain_on_node_conditions,
+            drains_on_taints=self._options.drain_on_node_taints,
             mirrors_drains=self._options.slurm_drain_on_node == CORDON,
         )
         return Observation(facts, slurm, found, changes)

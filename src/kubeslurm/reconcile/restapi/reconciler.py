@@ -9,7 +9,7 @@ from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.build import restapi as build
 from kubeslurm.build.common import digest
 from kubeslurm.build.controller.config import SLURM_CONF
-from kubeslurm.control import deletion, references, refusals, status, workloads
+from kubeslurm.control import deletion, references, refusals, second_owner, status, workloads
 from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
@@ -58,5 +58,7 @@ class RestApiReconciler:
     async def apply(self, restapi: RestApi, controller: Controller, facts: Facts) -> None:
         settings = build.client_settings(facts.slurm_conf)
         deployment = build.deployment(restapi, controller, digest.of_files(settings))
-        await self.kube.apply(build.service(restapi))
+        cluster = Key(*restapi.controller_key)
+        await self.kube.apply(second_owner.added(self.caches, cluster, build.service(restapi)))
+        deployment = second_owner.added(self.caches, cluster, deployment)
         await workloads.keep(self.kube, self.events, restapi, deployment, facts.deployment)

@@ -38,12 +38,6 @@ def test_the_limits_of_the_container_win_over_those_of_the_pod() -> None:
     assert (values["POD_CPUS"], values["POD_MEMORY"]) == ("2", "1024")
 
 
-def test_a_pod_outlives_a_foreground_deletion_of_its_nodeset() -> None:
-    given = nodeset()
-    pod = worker.pod(controller(), given, slots.for_ordinal(given, 0), "hash", {}, "cluster.local")
-    assert [owner["kind"] for owner in pod["metadata"]["ownerReferences"]] == ["NodeSet", "Controller"]
-
-
 def test_ssh_without_users_is_off() -> None:
     off = nodeset(ssh=Ssh(enabled=False, sssdConfRef=SecretKeySelector(name="s", key="k")))
     assert [port["name"] for port in slurmd_of(off)["ports"]] == ["slurmd"]
