@@ -91,11 +91,15 @@ class World:
         tree["spec"]["unschedulable"] = cordoned
         self.kube.put(NODE, tree)
 
+    async def poll(self) -> None:
+        """Slurm's nodes are listed, as the operator does all the time."""
+        for cluster in self.clusters:
+            await cluster.snapshot.poll()
+
     async def turn(self, times: int = 1) -> None:
         """One round: Slurm is polled, the operator makes a pass, kubelets and slurmd do their part."""
         for _ in range(times):
-            for cluster in self.clusters:
-                await cluster.snapshot.poll()
+            await self.poll()
             if (NODESET.plural, SET) in self.kube.trees:
                 await self.reconciler.reconcile(SET)
             self.kubelets()

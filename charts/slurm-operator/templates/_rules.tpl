@@ -133,6 +133,12 @@
   resourceNames:
     - slurm-operator
   verbs: [list, watch]
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [list]
+- apiGroups: ["authorization.k8s.io"]
+  resources: [subjectaccessreviews]
+  verbs: [create]
 {{- end }}
 
 {{- define "slurm-operator.rules.metrics" }}

@@ -2,13 +2,13 @@
 
 import msgspec
 
-from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.delivery import DeliveryStep
 from kubeslurm.decide.config.facts import Facts
 from kubeslurm.decide.config.plan import Plan
+from kubeslurm.report import deletion
 from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
 from kubeslurm.report.kept_lines import in_use
@@ -104,11 +104,7 @@ def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
 
 def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | None:
     if controller.deleting:
-        message = (
-            f"{facts.nodesets} NodeSets still belong to this cluster{_undecoded_note(facts)}: delete them, "
-            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
-        )
-        return progressing(Reason.DELETION_BLOCKED, message)
+        return deletion.held(f"{facts.nodesets} NodeSets still belong to this cluster{_undecoded_note(facts)}")
     if plan.acceptance.on_trial and facts.desired is not None:
         message = f"configuration {facts.desired.digest} is on trial before it is delivered"
         return progressing(Reason.CONFIG_TRIAL_RUNNING, message)

@@ -158,11 +158,17 @@ def _environment(nodeset: NodeSet, template: Tree, slot: Slot) -> list[Tree]:
     limits = _limits(template) | _limits(nodeset.spec.slurmd or {})
     variables.append({"name": "POD_CPUS", "value": str(quantity.cores(limits.get("cpu", 0)))})
     variables.append({"name": "POD_MEMORY", "value": str(quantity.mebibytes(limits.get("memory", 0)))})
-    if slots.uses_host_network(nodeset) and slot.ordinal is not None:
-        # The host's own name may be a full one while Slurm knows the node by its Kubernetes name.
-        node_name = {"fieldRef": {"fieldPath": "spec.nodeName"}}
-        variables.append({"name": "SLURMD_NODENAME", "valueFrom": node_name})
+    if name := _node_name(nodeset, template, slot):
+        variables.append({"name": "SLURMD_NODENAME"} | name)
     return variables
+
+
+def _node_name(nodeset: NodeSet, template: Tree, slot: Slot) -> Tree:
+    """Where slurmd finds the name of its Slurm node, if the host name that it sees is another one."""
+    if slots.uses_host_network(nodeset) and slot.ordinal is not None:
+        return {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    foreign = any(template.get(field) for field in ("hostNetwork", "setHostnameAsFQDN", "hostnameOverride"))
+    return {"value": slot.hostname} if foreign else {}
 
 
 def _limits(holder: Tree) -> Tree:

@@ -10,7 +10,7 @@ from kubeslurm.build.common import digest, second_owner
 from kubeslurm.build.common.adoption import adapted, is_adoption
 from kubeslurm.build.controller.config import configmap, referenced
 from kubeslurm.build.controller.service import service, service_monitor
-from kubeslurm.build.controller.statefulset import statefulset
+from kubeslurm.build.controller.statefulset import requested, statefulset
 from kubeslurm.control import second_owner as owned
 from kubeslurm.control import worker_pods
 from kubeslurm.decide.config.acceptance import AcceptanceStep
@@ -78,9 +78,9 @@ class Objects:
         await self._apply(controller, service(controller))
         if plan.keeps_slurmctld and plan.config is not None:
             hashes = {**facts.key_hashes, names.RESTART_HASH: restart_hash(plan.config)}
-            desired = adapted(statefulset(controller, hashes), facts.statefulset)
-            await self._apply(controller, desired)
-            if facts.statefulset is not None and is_adoption(desired, facts.statefulset):
+            desired = statefulset(controller, hashes)
+            await self._apply(controller, adapted(desired, facts.statefulset, requested(controller, hashes)))
+            if facts.statefulset is not None and is_adoption(facts.statefulset):
                 self._events.normal(controller, Event.ADOPTED, _adoption(controller))
 
     async def _apply(self, controller: Controller, tree: Tree) -> None:

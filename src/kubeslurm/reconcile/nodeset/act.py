@@ -40,7 +40,7 @@ class Act:
         self._failed_slots = failed_slots
         self._nodes = SlurmNodes(context.kube)
         self._jobs = SlurmJobs(context.kube, self._nodes, observer.sightings.age)
-        self._remove = Remove(context.kube, context.events, failed_slots, clock)
+        self._remove = Remove(context.kube, context.events, observer, failed_slots, clock)
         self._create = Create(context, clock)
         self.owners = Owners(context.kube, context.caches)
 

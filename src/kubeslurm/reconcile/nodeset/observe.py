@@ -106,6 +106,11 @@ class Observer:
         """Whether a pod, of whatever NodeSet, claims the Slurm name already."""
         return bool(slurm_name) and self._claims(nodeset, slurm_name) > 0
 
+    def unclaimed(self, nodeset: NodeSet, slurm: SlurmCluster | None) -> registration.Unclaimed:
+        """Slurm nodes of which no pod has the name."""
+        nodes = slurm.snapshot.store if slurm is not None else ()
+        return registration.Unclaimed.of(nodeset, (node for node in nodes if not self._claims(nodeset, node.name)))
+
     async def _job_ends(self, observed: Observation) -> dict[str, str] | None:
         """When the jobs on each worker end; None when that is not known."""
         slurm = observed.slurm

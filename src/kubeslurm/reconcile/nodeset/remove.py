@@ -8,7 +8,7 @@ from kubeslurm.decide.nodeset.plan import Plan
 from kubeslurm.kube.client import Kube
 from kubeslurm.reconcile.nodeset.claims import Claims
 from kubeslurm.reconcile.nodeset.memory import FailedSlots
-from kubeslurm.reconcile.nodeset.observe import Observation
+from kubeslurm.reconcile.nodeset.observe import Observation, Observer
 from kubeslurm.reconcile.nodeset.removal import Removal, Removals, Request
 from kubeslurm.report.events import Event, Recorder
 
@@ -16,8 +16,16 @@ from kubeslurm.report.events import Event, Recorder
 class Remove:
     """Removes workers through the gate."""
 
-    def __init__(self, kube: Kube, events: Recorder, failed_slots: FailedSlots, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        kube: Kube,
+        events: Recorder,
+        observer: Observer,
+        failed_slots: FailedSlots,
+        clock: Callable[[], float],
+    ) -> None:
         self._events = events
+        self._observer = observer
         self._failed_slots = failed_slots
         self._claims = Claims(kube)
         self._gate = Removal(kube, clock)
@@ -32,6 +40,7 @@ class Remove:
             workers=wanted,
             slurm=observed.slurm,
             absences=observed.facts.absences,
+            unclaimed=self._observer.unclaimed(nodeset, observed.slurm),
             state_lost=observed.facts.state_lost,
             forced=plan.forced,
         )

@@ -53,6 +53,7 @@ class RestApiReconciler:
             slurm_conf=delivered.data.get(SLURM_CONF, "") if delivered else "",
             deployment=self.caches.store(DEPLOYMENT).get(Key(restapi.namespace, names.restapi(restapi.name))),
             pods=tuple(references.PODS_BY_RESTAPI.get(self.caches, Key(*restapi.key))),
+            nodesets=tuple(sorted(nodeset.name for nodeset in references.nodesets(self.caches, key))),
         )
 
     async def apply(self, restapi: RestApi, controller: Controller, facts: Facts) -> None:

@@ -154,6 +154,11 @@ CHANGES: dict[str, tuple[Worker, DrainReason | None, NodeUpdate | None]] = {
         None,
         NodeUpdate.resume(),
     ),
+    "an admin's own down stays, though it begins as one of Slurm's": (
+        worker(1, "DOWN", reason="Not responding to IPMI, do not use"),
+        None,
+        None,
+    ),
     "but not before it answers": (worker(1, "DOWN", "NOT_RESPONDING", reason="Not responding"), None, None),
     "nor before its pod is ready": (worker(1, "DOWN", reason="slurm-operator: x", ready=False), None, None),
     "nor while jobs are being cleaned up": (worker(1, "DOWN", "COMPLETING", reason="slurm-operator: x"), None, None),
