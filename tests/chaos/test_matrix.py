@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.nodeset import Workers, evict, is_counted, is_protected, node_of
+from tests.support.nodeset import Workers, counted, evict, is_protected, node_of
 from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
@@ -79,7 +79,7 @@ def eviction(workers: Workers, seconds: int) -> Iterator[None]:
     name = workers.one()
     pod, uid = workers.pod(name)["metadata"]["name"], workers.uid(name)
     wait_for("the protection", lambda: is_protected(workers.pod(name)))
-    wait_for("the budget to count it", lambda: is_counted(workers.slurm))
+    wait_for("the budget to count it", lambda: counted(workers.slurm) > 0)
     assert evict(workers.slurm, pod)
     yield
     assert evict(workers.slurm, pod)

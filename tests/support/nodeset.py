@@ -226,10 +226,10 @@ def evict(slurm: Slurm, pod: str) -> str:
     return done.stderr if done.returncode else ""
 
 
-def is_counted(slurm: Slurm) -> bool:
-    """Whether the disruption budget knows of a busy worker."""
+def counted(slurm: Slurm) -> int:
+    """How many busy workers the disruption budget knows of."""
     budget: Mapping[str, Any] = slurm.get("poddisruptionbudget", "slurm-workers-pdb-slurm")
-    return int(budget["status"]["expectedPods"]) > 0
+    return int(budget["status"]["expectedPods"])
 
 
 def node_of(pod: dict[str, Any]) -> str:

@@ -6,7 +6,8 @@ It knows the truth about jobs, so it can tell when an act of the operator would 
 import copy
 from typing import Any
 
-from kubeslurm.api.kinds import CONTROLLER, NODE, NODESET, POD
+from kubeslurm.api import names
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODE, NODESET, POD
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.registration import Context, Options
 from kubeslurm.engine.key import Key
@@ -39,6 +40,7 @@ class World:
         for number in range(hosts):
             self.kube.put(NODE, {"metadata": {"name": f"host-{number}"}, "spec": {}, "status": {}})
         self.kube.put(CONTROLLER, _controller())
+        self.kube.put(CONFIGMAP, _second_owner())
         self.start_operator()
 
     def start_operator(self) -> None:
@@ -89,11 +91,15 @@ class World:
         tree["spec"]["unschedulable"] = cordoned
         self.kube.put(NODE, tree)
 
+    async def poll(self) -> None:
+        """Slurm's nodes are listed, as the operator does all the time."""
+        for cluster in self.clusters:
+            await cluster.snapshot.poll()
+
     async def turn(self, times: int = 1) -> None:
         """One round: Slurm is polled, the operator makes a pass, kubelets and slurmd do their part."""
         for _ in range(times):
-            for cluster in self.clusters:
-                await cluster.snapshot.poll()
+            await self.poll()
             if (NODESET.plural, SET) in self.kube.trees:
                 await self.reconciler.reconcile(SET)
             self.kubelets()
@@ -160,6 +166,11 @@ class FakeEvents:
         self.said.append((reason, message))
 
     warning = normal
+
+
+def _second_owner() -> Tree:
+    """What the Controller's own pass makes."""
+    return {"metadata": {"name": names.second_owner("main"), "namespace": "slurm"}}
 
 
 def _controller() -> Tree:

@@ -46,6 +46,7 @@ POD_CORDON: Final = f"nodeset.{GROUP}/pod-cordon"
 POD_CORDON_BY: Final = f"{OWN_GROUP}/cordoned-by"  # tells a cordon of ours from a user's
 POD_DELETION_COST: Final = f"nodeset.{GROUP}/pod-deletion-cost"
 POD_DEADLINE: Final = f"nodeset.{GROUP}/pod-deadline"
+POD_BUSY: Final = f"{OWN_GROUP}/busy"  # "true": jobs ran there when Slurm last told about the node
 # When the slurmd container was noticed, in seconds by slurmctld's clock, and which container that is.
 SLURMD_NOTICED: Final = f"{OWN_GROUP}/slurmd-noticed"
 
@@ -77,10 +78,14 @@ CONFIG_TRIED: Final = f"{OWN_GROUP}/tried"  # on a trial's objects: what is trie
 
 # Annotations and finalizers of other objects.
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
-ADOPTED: Final = f"{OWN_GROUP}/adopted"  # on another operator's workload: hash of what we would have made
+# On a workload: hashes of what users asked for, and of the pod template that a release made of it.
+REQUESTED: Final = f"{OWN_GROUP}/requested"  # another value replaces the pods
+TEMPLATE: Final = f"{OWN_GROUP}/template"
 SIGNING_KEY_HASH: Final = f"{OWN_GROUP}/signing-key-hash"  # on a token's Secret: the key that signed the token
 FORCE_DELETE: Final = f"{OWN_GROUP}/force-delete"  # "true" on a custom resource: delete it without waiting
 FINALIZER: Final = f"{OWN_GROUP}/cleanup"
+RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
+"""Another operator holds a NodeSet with it until the reservation of a ScheduledUpdate is deleted."""
 
 FEATURE_PREFIX: Final = "k8s/"  # of Slurm features that come from the annotation of a Kubernetes node
 
@@ -146,6 +151,11 @@ def kept_key(controller_name: str) -> str:
     return f"{controller_name}-controller-jwt-kept"
 
 
+def second_owner(controller_name: str) -> str:
+    """The ConfigMap that owns, besides the Controller and its NodeSets, what draining workers needs."""
+    return f"{controller_name}-second-owner"
+
+
 def config_trial(controller_name: str, digest: str) -> str:
     """The ConfigMap and the pod that try a configuration before it is delivered."""
     return f"{controller_name}-config-trial-{digest[:10]}"
@@ -179,6 +189,11 @@ def workers_service(controller_name: str) -> str:
 def workers_pdb(controller_name: str) -> str:
     """The PodDisruptionBudget shared by all busy workers of a Controller."""
     return f"slurm-workers-pdb-{controller_name}"
+
+
+def update_reservation(nodeset_name: str) -> str:
+    """The Slurm reservation that another operator makes for a ScheduledUpdate of a NodeSet."""
+    return f"SlurmOperatorMaint-{nodeset_name}"
 
 
 def slurm_node_owner(nodeset_uid: str) -> str:

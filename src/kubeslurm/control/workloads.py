@@ -20,15 +20,20 @@ REST = "what is read only at the start"
 
 
 async def keep(
-    kube: Kube, events: Recorder, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
+    kube: Kube,
+    events: Recorder,
+    owner: Resource,
+    desired: Tree,
+    live: StatefulSet | Deployment | None,
+    requested: Tree | None = None,
 ) -> None:
     """Applies the workload; an event on its owner says what happens to the pods."""
-    wanted = adapted(desired, live)
+    wanted = adapted(desired, live, requested)
     await kube.apply(wanted)
     if live is None:
         return
     name = f"{wanted['kind']} {live.name}"
-    if is_adoption(wanted, live):
+    if is_adoption(live):
         events.normal(owner, Event.ADOPTED, f"the pods of {name}, made by another operator, are taken over as they are")
     elif why := replaced(wanted, live):
         events.normal(owner, Event.RESTARTING, f"the pods of {name} are replaced: {why}")

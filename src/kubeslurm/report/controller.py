@@ -2,15 +2,16 @@
 
 import msgspec
 
-from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.delivery import DeliveryStep
 from kubeslurm.decide.config.facts import Facts
 from kubeslurm.decide.config.plan import Plan
+from kubeslurm.report import deletion
 from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.kept_lines import in_use
 from kubeslurm.report.missing import not_found
 from kubeslurm.report.reasons import Reason
 from kubeslurm.report.refusal import Rejection, rejected
@@ -71,6 +72,8 @@ def _rejection(plan: Plan) -> str:
 def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome) -> Finding | None:
     if controller.deleting:
         return None  # keys and files may be gone already, and nothing is made from them any more
+    if facts.undecoded:
+        return degraded(Reason.OBJECT_NOT_DECODED, _undecoded(facts))
     if facts.missing:
         return not_found(facts.missing[0])
     if outcome.rejected is not None:
@@ -80,6 +83,11 @@ def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome)
     if controller.spec.ha is not None and controller.spec.ha.enabled:
         return degraded(Reason.NOT_SUPPORTED, "spec.ha is not supported yet: one slurmctld runs, without backups")
     return None
+
+
+def _undecoded(facts: Facts) -> str:
+    texts = "; ".join(f"{each} cannot be decoded: {each.error}" for each in facts.undecoded)
+    return f"{texts} -- correct or delete it; until then the configuration stays as it is"
 
 
 def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
@@ -96,11 +104,7 @@ def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
 
 def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | None:
     if controller.deleting:
-        message = (
-            f"{facts.nodesets} NodeSets still belong to this cluster: delete them, "
-            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
-        )
-        return progressing(Reason.DELETION_BLOCKED, message)
+        return deletion.held(f"{facts.nodesets} NodeSets still belong to this cluster{_undecoded_note(facts)}")
     if plan.acceptance.on_trial and facts.desired is not None:
         message = f"configuration {facts.desired.digest} is on trial before it is delivered"
         return progressing(Reason.CONFIG_TRIAL_RUNNING, message)
@@ -111,7 +115,12 @@ def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | Non
         return progressing(Reason.WAITING_FOR_ACCOUNTING, message)
     if facts.pod is None or not facts.pod.ready:
         return progressing(Reason.STARTING, "waiting for the slurmctld pod to become ready")
-    return _delivery_progress(facts, plan)
+    return _delivery_progress(facts, plan) or in_use(facts.kept)
+
+
+def _undecoded_note(facts: Facts) -> str:
+    texts = ", ".join(str(each) for each in facts.undecoded)
+    return f" ({texts} cannot be decoded)" if texts else ""
 
 
 def _delivery_progress(facts: Facts, plan: Plan) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import msgspec
 import pytest
@@ -57,6 +58,27 @@ def test_the_state_comes_back_with_a_cluster_that_went_after_its_operator(second
     helm.install(product.access, msgspec.structs.replace(base, name="slurm-two", namespace=NAMESPACE))
     second.wait_until_idle(1)
     assert second.submit("true") > before
+
+
+def test_a_foreground_deletion_of_all_objects_waits_for_the_job(second: Slurm) -> None:
+    """As Argo CD deletes an application."""
+    workers = Workers(second, "slurm-two-worker-worker")
+    job = workers.run_job(600)
+    before = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in second.items("pods")}
+    for kind in KINDS:
+        second.kubectl("delete", kind, "--all", "--cascade=foreground", "--wait=false")
+    wait_for("the drain", lambda: "draining" in second.nodes().values())
+    # By then garbage collection has looked at every child.
+    wait_for("its end", lambda: not any("foregroundDeletion" in finalizers(each) for each in second.items(*KINDS)))
+    assert {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in second.items("pods")} == before
+    workers.finish(job)
+    wait_for("everything to be gone", lambda: not second.items(*KINDS, "pods", "statefulsets", "deployments"))
+    assert not second.find("configmap", "slurm-two-second-owner")
+
+
+def finalizers(tree: dict[str, Any]) -> list[str]:
+    found: list[str] = tree["metadata"].get("finalizers", [])
+    return found
 
 
 def test_an_operator_that_starts_in_the_middle_still_drains(second: Slurm, product: Installation) -> None:

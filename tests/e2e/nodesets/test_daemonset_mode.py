@@ -46,9 +46,10 @@ def test_workers_follow_nodes(daemons: Workers, host: str) -> None:
     wait_for("a worker named after the node", lambda: slurm.nodes().get(host) == "idle")
     job = daemons.run_job(600, f"--nodelist={host}")
     kubectl("taint", "node", host, "repair=now:NoSchedule")
-    wait_for("the drain", lambda: slurm.nodes().get(host) == "draining")
-    kubectl("label", "node", host, f"{POOL}-")
     wait_for("the worker to be unwanted", lambda: daemons.status().get("desired") == 0)
+    assert "drain" not in slurm.nodes()[host], "who is there may stay"
+    kubectl("label", "node", host, f"{POOL}-")
+    wait_for("the drain", lambda: slurm.nodes().get(host) == "draining")
     daemons.finish(job)
     wait_for("no worker and no ghost", lambda: not daemons.pods() and host not in slurm.nodes())
     kubectl("taint", "node", host, "repair-")

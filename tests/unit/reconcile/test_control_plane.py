@@ -88,6 +88,21 @@ async def test_deletion_waits_for_the_nodesets(plane: ControlPlane) -> None:
     assert running.find("controllers", "c") is None
 
 
+async def test_what_drains_need_has_an_owner_that_goes_last(plane: ControlPlane) -> None:
+    running = await started(plane)
+    for plural, name in (("statefulsets", "c-controller"), ("services", "c-controller"), ("configmaps", "c-config")):
+        metadata = (running.find(plural, name) or {})["metadata"]
+        assert [each["kind"] for each in metadata["ownerReferences"]] == ["Controller", "ConfigMap"]
+    await running.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
+    await running.mark_deleted()
+    await running.turn()
+    assert running.find("configmaps", "c-second-owner") is not None
+    await running.server.remove("n", "ns", "nodesets")
+    await running.settle()
+    await running.turn()
+    assert running.find("configmaps", "c-second-owner") is None
+
+
 async def test_nothing_is_remembered_of_a_controller_that_is_gone(plane: ControlPlane) -> None:
     running = await started(plane)
     assert len(running.controller.memories) == 1

@@ -12,8 +12,10 @@ import msgspec
 
 from kubeslurm.api import names
 from kubeslurm.api.views import Node, Pod, StatefulSet
+from kubeslurm.decide.config.kept_lines import KeptLine
 from kubeslurm.decide.config.running import Running
-from kubeslurm.decide.missing import Missing
+from kubeslurm.decide.missing import Missing, Undecoded
+from kubeslurm.slurm.conf import Problem
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -61,8 +63,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     external: bool = False
     missing: tuple[Missing, ...] = ()
+    undecoded: tuple[Undecoded, ...] = ()  # objects of this cluster that cannot be decoded
 
-    desired: Configuration | None = None  # None: something is missing, or the Controller is being deleted
+    desired: Configuration | None = None  # None: something is missing or unreadable, or the Controller is being deleted
+    refused: tuple[Problem, ...] = ()  # settings in it that belong to the operator
+    kept: tuple[KeptLine, ...] = ()  # lines of the desired configuration that only those who still use them need
     delivered: str = ""  # digest; only accepted configurations are delivered
     accepted: Configuration | None = None  # the delivered one as it was accepted; None: its files are not known
     edited: bool = False  # somebody has changed the files in the ConfigMap

@@ -28,7 +28,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     state_lost: bool = False  # slurmctld knows so few of the cluster's workers that it must have lost its state
     job_ends: Mapping[str, str] | None = None  # Slurm node -> when its last job must have ended; None: not known
 
-    propagated_conditions: frozenset[str] = frozenset()  # conditions of Kubernetes nodes that drain their workers
+    propagated_conditions: frozenset[str] = frozenset()  # conditions that word the reason of a cordoned Kubernetes node
+    draining_conditions: frozenset[str] = frozenset()  # conditions of Kubernetes nodes that drain their workers
+    drains_on_taints: bool = False  # taints of Kubernetes nodes that workers do not tolerate drain them
     mirrors_drains: bool = False  # drains made in Slurm are shown as cordons of Kubernetes nodes
 
     @property

@@ -51,7 +51,7 @@ class AccountingReconciler:
         return Requeue(after=RUNNING_PAUSE if facts.pod.ready else STARTING_PAUSE)
 
     async def apply(self, accounting: Accounting, facts: Facts) -> None:
-        files = self._files(accounting)
+        files = self._files(accounting, facts.password or "")
         await self.kube.apply(build.secret(accounting, files.conf))
         await self.kube.apply(build.service(accounting))
         # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
@@ -62,14 +62,12 @@ class AccountingReconciler:
         desired = build.statefulset(accounting, files)
         await workloads.keep(self.kube, self.events, accounting, desired, facts.statefulset)
 
-    def _files(self, accounting: Accounting) -> build.Files:
+    def _files(self, accounting: Accounting, password: str) -> build.Files:
         spec, namespace = accounting.spec, accounting.namespace
-        storage, jwks = spec.storageConfig, spec.jwksKeyRef
-        password_ref = storage.passwordKeyRef if storage else None
-        password = references.key_bytes(references.secret(self.caches, namespace, password_ref), password_ref) or b""
+        jwks = spec.jwksKeyRef
         keys = references.configmap(self.caches, namespace, jwks.name) if jwks else None
         return build.Files(
-            conf=build.slurmdbd_conf(accounting, password.decode().rstrip("\n")),
+            conf=build.slurmdbd_conf(accounting, password),
             slurm_key=digest.of_values(references.data_of(references.secret(self.caches, namespace, spec.slurmKeyRef))),
             jwt_key=digest.of_values(references.data_of(references.secret(self.caches, namespace, spec.jwt_ref))),
             jwks=keys.data.get(jwks.key, "") if keys and jwks else "",

@@ -45,7 +45,7 @@ def _node_matters(context: Context, old: views.Node | None, new: views.Node | No
 
 
 def _decisive(context: Context, node: views.Node) -> tuple[object, ...]:
-    types = context.options.propagated_node_conditions
+    types = context.options.propagated_node_conditions | context.options.drain_on_node_conditions
     conditions = tuple(each for each in node.status.conditions if each.type in types)
     return (node.spec, node.metadata.labels, node.metadata.annotations, node.deleting, conditions)
 
@@ -111,8 +111,8 @@ REGISTRATION = Registration(
         *rights.apply(CONFIGMAP, POD_DISRUPTION_BUDGET, SERVICE),
         rights.on(POD, "get", "create", "patch", "delete"),
         rights.on(POD, "patch", subresource="status"),
-        rights.on(CONTROLLER_REVISION, "create", "patch", "delete"),
-        rights.on(PERSISTENT_VOLUME_CLAIM, "create", "patch"),
+        rights.on(CONTROLLER_REVISION, "get", "create", "patch", "delete"),
+        rights.on(PERSISTENT_VOLUME_CLAIM, "get", "create", "patch"),
     ),
     # Every change of a pod concerns its NodeSet as a whole: a pass for each would walk all pods each time.
     window=0.3,

@@ -9,7 +9,7 @@ from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Pod
 from kubeslurm.build.controller.secret import kept_key
 from kubeslurm.build.restapi import service_port
-from kubeslurm.control import references
+from kubeslurm.control import references, second_owner
 from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
@@ -27,7 +27,7 @@ class SlurmClusterReconciler:
     async def reconcile(self, key: Key) -> Requeue | None:
         controller = self.caches.store(CONTROLLER).get(key)
         restapis = references.restapis(self.caches, key)
-        nodesets = references.nodesets(self.caches, key)
+        nodesets = references.holders(self.caches, key)
         if controller is None and restapis and nodesets:
             return None  # forced away, but workers are still to be drained with what is known
         if controller is None or not restapis:
@@ -42,7 +42,7 @@ class SlurmClusterReconciler:
             self._keys[key] = jwt_key
             self.clusters.update(key, self._servers(restapis), jwt_key)
         if given is not None and nodesets and not controller.deleting:
-            await self.kube.apply(kept_key(controller, given))
+            await self.kube.apply(second_owner.added(self.caches, key, kept_key(controller, given)))
         return None
 
     def _servers(self, restapis: Iterable[RestApi]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kubeslurm.api.kinds import CONTROLLER, NODESET, POD, RESTAPI, SECRET
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODESET, POD, RESTAPI, SECRET
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Pod, Secret
@@ -40,6 +40,7 @@ REGISTRATION = Registration(
         Watch(SECRET, _of_secret),
         Watch(POD, _of_pod),
     ),
+    reads=(CONFIGMAP,),
     indices=(references.NODESETS_BY_CONTROLLER, references.RESTAPIS_BY_CONTROLLER, references.PODS_BY_RESTAPI),
     rights=rights.apply(SECRET),
     concurrency=2,
