@@ -35,8 +35,8 @@ KINDS: tuple[Kind[Any], ...] = (
 class FakeKube:
     """An API server with the interface of the client; it records writes, and pods that were deleted under a job."""
 
-    def __init__(self, has_processes: Callable[[str], bool]) -> None:
-        self.has_processes = has_processes
+    def __init__(self) -> None:
+        self.has_processes: Callable[[Tree], bool] = lambda _pod: False
         self.violations: list[str] = []
         self.versions = itertools.count(100)
         self.trees: dict[tuple[str, Key], Tree] = {}
@@ -118,7 +118,7 @@ class FakeKube:
         if kind is not POD:
             self.remove(kind, key)
             return
-        if self.has_processes(tree["spec"]["hostname"]):
+        if self.has_processes(tree):
             self.violations.append(f"{key.name} was deleted under a running job")
         deleted = copy.deepcopy(tree)
         deleted["metadata"] |= {"deletionTimestamp": stamp(), "deletionGracePeriodSeconds": 30}
@@ -142,8 +142,13 @@ class FakeKube:
             self.put(kind, tree)
         return self.caches.store(kind).get(Key(*obj.key))
 
-    async def remove_finalizer(self, kind: Kind[Any], obj: Any, _name: str) -> None:
-        self.remove(kind, Key(*obj.key))
+    async def remove_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> None:
+        tree = copy.deepcopy(self.trees[kind.plural, Key(*obj.key)])
+        tree["metadata"]["finalizers"] = [each for each in tree["metadata"].get("finalizers", ()) if each != name]
+        if tree["metadata"]["finalizers"]:
+            self.put(kind, tree)
+        else:
+            self.remove(kind, Key(*obj.key))
 
     def _write(self, verb: str, kind: Kind[Any], tree: Tree) -> None:
         self.writes.append(f"{verb} {kind.plural} {tree['metadata'].get('name', '')}")
