@@ -114,8 +114,8 @@ class FakeSlurm:
         known = (job for number, job in self.jobs.items() if number not in self.lost)
         return any(node in hostlist.expand(job.nodes) for job in (*known, *self.forgotten.values()))
 
-    def register(self, name: str, new: Node | None = None) -> None:
-        """slurmd registers; `new` is what it tells about itself, which counts if there is no record yet.
+    def register(self, name: str, told: Node | None = None) -> None:
+        """slurmd registers; `told` is what it tells about itself, which counts if there is no record yet.
 
         It learns that slurmctld does not know its jobs, and ends them.
         """
@@ -125,7 +125,7 @@ class FakeSlurm:
             state = tuple(each for each in known.state if each != "NOT_RESPONDING")
             self.records[name] = msgspec.structs.replace(known, state=state)
         else:
-            self.records[name] = msgspec.structs.replace(new or Node(name=name, features=("gpu",)), state=("IDLE",))
+            self.records[name] = msgspec.structs.replace(told or Node(name=name, features=("gpu",)), state=("IDLE",))
         self._settle()
 
     def stop(self, name: str) -> None:

@@ -26,6 +26,7 @@ class Machines:
         self.takes_name = True  # whether the image uses SLURMD_NODENAME
         self.cut_off: set[str] = set()  # machines whose kubelet cannot reach the API server
         self.registered: dict[str, str] = {}  # uid of a pod -> the Slurm node that its slurmd is
+        self._told: dict[str, Node] = {}  # Slurm node -> what its slurmd tells about itself
         self._running: dict[str, Tree] = {}  # uid of a pod -> the status that its kubelet has of it
 
     def add(self, number: int) -> None:
@@ -61,7 +62,8 @@ class Machines:
         text = " ".join(each for box in tree["spec"].get("containers", ()) for each in box.get("args", ()))
         features = text.partition("Features=")[2].partition("'")[0].split(",")
         extra = text.partition(" --extra ")[2]
-        self._slurm.register(name, Node(name=name, features=tuple(features), extra=extra, address=_address(host)))
+        self._told[name] = Node(name=name, features=tuple(features), extra=extra, address=_address(host))
+        self._slurm.register(name, self._told[name])
 
     def reconnect(self, host: str) -> None:
         """The kubelet reaches the API server again, and reports."""
@@ -83,7 +85,7 @@ class Machines:
     def register_again(self) -> None:
         """Every slurmd registers, as one does that is restarted beside its jobs."""
         for name in self.alive() - self._slurm.records.keys():
-            self._slurm.register(name)
+            self._slurm.register(name, self._told[name])
 
     def _stop(self, pod: Tree) -> None:
         if name := self.registered.get(pod["metadata"]["uid"]):

@@ -69,11 +69,15 @@ def decide(nodeset: NodeSet, facts: Facts) -> Plan:
 
 
 def needs_no_patch(plan: Plan) -> set[str]:
-    """Pods that go now and are not worth a patch: they say already why they go, or have no running slurmd."""
+    """Pods that go now and are not worth a patch: they say already why they go, or have no running slurmd.
+
+    That jobs run there must be on the pod in any case: the gate remembers it when Slurm forgets the node.
+    """
     return {
         worker.name
         for worker in plan.remove
-        if worker.finished or worker.never_started or worker.cause == plan.leaving.get(worker.name)
+        if not (worker.node is not None and worker.node.busy)
+        and (worker.finished or worker.never_started or worker.cause == plan.leaving.get(worker.name))
     }
 
 

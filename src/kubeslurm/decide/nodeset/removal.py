@@ -77,14 +77,10 @@ def objection(facts: RemovalFacts) -> Objection | None:
         return None
     if why := _unanswered(facts):
         return why
-    if node is None and worker.never_started:
-        return None
-    if facts.other_name:
-        other = facts.other_name
-        text = f"pod {worker.name} may be node {other} in Slurm instead of {worker.slurm_name}"
-        return Objection(Doubt.OTHER_NAME, f"{text}: see that {other} is drained and has no jobs, then {FORCE_HINT}")
     if node is None:
         return _absent(facts)
+    if facts.other_name:
+        return _other_name(facts)
     if not facts.jobs_known:
         return Objection(Doubt.JOBS_UNKNOWN, "Slurm cannot be asked which jobs it has")
     return _not_drained(worker, node) or _hidden_job(facts, node)
@@ -111,13 +107,23 @@ def _unanswered(facts: RemovalFacts) -> Objection | None:
     return None
 
 
+def _other_name(facts: RemovalFacts) -> Objection:
+    worker, other = facts.worker, facts.other_name
+    text = f"pod {worker.name} may be node {other} in Slurm instead of {worker.slurm_name}"
+    return Objection(Doubt.OTHER_NAME, f"{text}: see that {other} is drained and has no jobs, then {FORCE_HINT}")
+
+
 def _absent(facts: RemovalFacts) -> Objection | None:
     name, worker = facts.worker.slurm_name, facts.worker
-    if facts.absences < ABSENCES:
-        return Objection(Doubt.ABSENT_BRIEFLY, f"Slurm does not know node {name}; waiting until several lists agree")
     if worker.was_busy:
         text = f"Slurm has forgotten node {name}, which ran jobs when it was last heard of: {FORCE_HINT}"
         return Objection(Doubt.RAN_JOBS, text)
+    if worker.never_started:
+        return None
+    if facts.other_name:
+        return _other_name(facts)
+    if facts.absences < ABSENCES:
+        return Objection(Doubt.ABSENT_BRIEFLY, f"Slurm does not know node {name}; waiting until several lists agree")
     if facts.state_lost and worker.ever_registered:
         text = f"slurmctld has lost most of its nodes, {name} among them: bring its state back, or {FORCE_HINT}"
         return Objection(Doubt.STATE_LOST, text)

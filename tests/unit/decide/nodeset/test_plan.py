@@ -250,6 +250,13 @@ def test_a_pod_that_goes_at_once_is_not_patched_before() -> None:
     assert needs_no_patch(found) == {"gpu-0", "gpu-1", "gpu-2"}
 
 
+def test_a_pod_whose_slurmd_seems_not_to_have_started_shows_that_it_runs_jobs() -> None:
+    each = worker(1, "MIXED", ready=False, status=slurmd(started=False), annotations=drained_by_us("scale-in"))
+    found = plan(facts(each), replicas=0)
+    assert removed(found) == ["gpu-1"]
+    assert needs_no_patch(found) == set()
+
+
 def test_deciding_twice_from_the_same_facts_gives_the_same_plan() -> None:
     known = facts(worker(0, "MIXED"), worker(1), records=(slurm_node(5, "MIXED"),), cooling_down=frozenset({"gpu-7"}))
     assert plan(known, replicas=1) == plan(known, replicas=1)

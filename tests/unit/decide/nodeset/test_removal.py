@@ -12,6 +12,9 @@ from tests.support.workers import slurm_node, slurmd, worker
 DRAINED = slurm_node(1, "IDLE", "DRAIN")
 STARTED = worker(1, absent=True)
 UNSTARTED = worker(1, absent=True, phase="Pending", ready=False, status=slurmd(started=False))
+UNSTARTED_BUSY = worker(
+    1, absent=True, phase="Pending", ready=False, status=slurmd(started=False), annotations={names.POD_BUSY: "true"}
+)
 NOTED_BUSY = worker(1, absent=True, annotations={names.POD_BUSY: "true"})
 PROTECTED = worker(1, absent=True, labels={names.LABEL_POD_PROTECT: "true"})
 
@@ -82,6 +85,10 @@ STAYS: dict[str, tuple[dict[str, Any], Doubt]] = {
     "forgotten with jobs": ({"node": None, "absences": 9, "worker": PROTECTED}, Doubt.RAN_JOBS),
     "forgotten with jobs, without protection from eviction": (
         {"node": None, "absences": 9, "worker": NOTED_BUSY},
+        Doubt.RAN_JOBS,
+    ),
+    "slurmd not started, forgotten with jobs": (
+        {"node": None, "worker": UNSTARTED_BUSY},
         Doubt.RAN_JOBS,
     ),
     "perhaps known to Slurm by another name": ({"node": None, "absences": 9, "other_name": "n1"}, Doubt.OTHER_NAME),

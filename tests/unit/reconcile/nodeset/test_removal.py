@@ -232,6 +232,21 @@ async def test_a_pod_whose_slurmd_seems_not_to_have_started_stays_while_slurm_ca
     assert world.violations == []
 
 
+async def test_a_forgotten_job_of_a_slurmd_that_seems_not_to_have_started_keeps_the_pod() -> None:
+    """The kubelet is cut off, Slurm shows a busy node, and then loses it."""
+    world = World()
+    world.machines.cut_off.add("host-0")
+    world.nodeset(replicas=1)
+    await world.turn(2)
+    world.slurm.submit("gpu-0")
+    world.nodeset(replicas=0)
+    await world.turn(3)
+    world.slurm.forget("gpu-0")
+    await world.turn(3)
+    assert world.violations == []
+    assert "which ran jobs when it was last heard of" in world.message("Progressing")
+
+
 async def test_a_pod_whose_slurmd_seems_not_to_have_started_stays_until_its_node_is_drained(world: World) -> None:
     unstarted(world, "gpu-0")
     assert "not drained" in messages(await ask(world, "gpu-0"))["gpu-0"]
