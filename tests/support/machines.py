@@ -60,7 +60,7 @@ class Machines:
         self._report(tree)
         name = self.registered[tree["metadata"]["uid"]] = self._node_name(tree)
         text = " ".join(each for box in tree["spec"].get("containers", ()) for each in box.get("args", ()))
-        features = text.partition("Features=")[2].partition("'")[0].split(",")
+        features = text.partition("Features=")[2].replace("'", " ").partition(" ")[0].split(",")
         extra = text.partition(" --extra ")[2]
         self._told[name] = Node(name=name, features=tuple(features), extra=extra, address=_address(host))
         self._slurm.register(name, self._told[name])

@@ -172,7 +172,7 @@ class Driver:
             return
         await self.turn(2, quiet=True)
         pod = self._some_pod()
-        if pod is None or pod["metadata"].get("deletionTimestamp"):
+        if pod is None or pod["spec"].get("nodeName") in self.world.machines.cut_off:
             return
         jobs = self._jobs_of(pod)
         running = [job for job in jobs if job in self.slurm.jobs and "RUNNING" in self.slurm.jobs[job].job_state]
@@ -181,6 +181,7 @@ class Driver:
         assert not (granted and promised and running), f"{pod['metadata']['name']} was evicted under {running}"
         if granted:
             self.excused |= jobs
+            self.world.machines.work()  # at once, so that no job begins there
 
     def submit(self) -> None:
         free = sorted(
