@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, CONTROLLER_REVISION, NODESET, POD, STATEFULSET, Kind
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODESET, POD, STATEFULSET, Kind
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.nodeset import NodeSet
@@ -139,4 +139,3 @@ async def test_it_is_known_afterwards_whether_the_pods_were_to_be_kept(site: Sit
     nodeset = await site.kube.get(NODESET, site.key("gpu"))
     assert nodeset is not None
     assert await Owners(site.kube, site.kube.caches).are_kept(nodeset) is kept
-    assert CONTROLLER_REVISION.plural in site.kubectl("get", "controllerrevisions", "--output=name") or not kept
