@@ -21,29 +21,23 @@ settings.register_profile(
 settings.load_profile("steady")
 
 LONGEST = 900  # seconds for a set-up, a test or a tear-down; `@pytest.mark.longest(seconds)` says otherwise
-ANY = -1
+ANY = "any"
 SEED = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("kubeslurm")
-    group.addoption(
-        "--shuffle",
-        type=int,
-        nargs="?",
-        const=ANY,
-        metavar="SEED",
-        help="run the tests in a random order, or in that of a seed",
-    )
+    group.addoption("--shuffle", metavar="SEED", help="run the tests in the order of a seed: a number, or `any`")
     group.addoption("--slurmctld-on", default="", metavar="NODE", help="keep slurmctld on this Kubernetes node")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    given: int | None = config.getoption("shuffle")
+    given: str | None = config.getoption("shuffle")
     if hasattr(config, "workerinput"):  # a process of pytest-xdist: all of them must have the same order
         given = config.workerinput["shuffle"]
     if given is not None:
-        config.stash[SEED] = secrets.randbelow(10**6) if given == ANY else given
+        config.stash[SEED] = secrets.randbelow(10**6) if given == ANY else int(given)
+        config.option.loadscopereorder = False  # or pytest-xdist sorts files by the number of their tests
 
 
 @pytest.hookimpl(optionalhook=True)

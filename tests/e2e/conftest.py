@@ -33,11 +33,17 @@ REQUESTS = Path(__file__).parents[2] / ".requests"  # what the product asked of 
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]
-    """One process takes a whole file; one takes all of tests/e2e/users, whose second Slurm cluster is expensive."""
+    """One process takes a whole file, or a whole folder of these.
+
+    The second Slurm cluster of tests/e2e/users is expensive. Scopes with many tests come first: the long tests of
+    tests/e2e/faults, with few in each file, would come last, and one process would wait for the other.
+    """
+
+    FOLDERS = ("users", "faults")
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "users" if "/users/" in file else file
+        return next((folder for folder in self.FOLDERS if f"/{folder}/" in file), file)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -131,26 +131,37 @@ def test_a_deleted_certificate_is_issued_again_trusted_and_used(webhook: Cluster
 
 @pytest.fixture
 def unanswered(webhook: Cluster) -> Iterator[Cluster]:
-    """The API server finds no webhook to call."""
-    where = ("patch", "endpointslices", NAME, f"--namespace={WHERE}", "--type=merge")
-    (endpoints,) = (each["endpoints"] for each in service() if each["kind"] == "EndpointSlice")
-    webhook.kubectl(*where, "--patch", json.dumps({"endpoints": []}))
+    """The API server calls the webhook where nobody listens; a connection that is open already would not be missed."""
+    call(webhook, port=444)
     try:
         wait_for("the webhook to be away", lambda: "failed calling webhook" in refusal(webhook))
         yield webhook
     finally:
-        webhook.kubectl(*where, "--patch", json.dumps({"endpoints": endpoints}))
+        call(webhook, port=443)
         wait_for("the webhook to be called again", lambda: "create it first" in refusal(webhook))
 
 
+def call(cluster: Cluster, *, port: int) -> None:
+    """Has the webhook called on this port."""
+    (tree,) = (each for each in chart() if each["kind"] == VALIDATING_WEBHOOKS.kind)
+    changes = [
+        {"op": "replace", "path": f"/webhooks/{at}/clientConfig/service/port", "value": port}
+        for at, _ in enumerate(tree["webhooks"])
+    ]
+    cluster.kubectl("patch", VALIDATING_WEBHOOKS.plural, NAME, "--type=json", "--patch", json.dumps(changes))
+
+
 @pytest.fixture
-def token(webhook: Cluster) -> str:
+def token(webhook: Cluster) -> Iterator[str]:
     """An object that stays until its finalizer is taken off."""
+    name, here = "tokens.slinky.slurm.net/held", f"--namespace={WHERE}"
     metadata = {"name": "held", "namespace": WHERE, "finalizers": ["example.org/hold"]}
     spec = {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}, "username": "me"}
     tree = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Token", "metadata": metadata, "spec": spec}
     webhook.kubectl("create", "--filename=-", stdin=json.dumps(tree))
-    return "tokens.slinky.slurm.net/held"
+    yield name
+    if webhook.kubectl("get", name, here, "--ignore-not-found"):
+        webhook.kubectl("patch", name, here, "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
 
 
 def test_while_no_webhook_answers_an_object_can_be_labelled_and_deleted(token: str, unanswered: Cluster) -> None:

@@ -29,14 +29,15 @@ KINDS: tuple[Kind[Any], ...] = (
     kinds.RESTAPI,
     kinds.SECRET,
     kinds.SERVICE,
+    kinds.STATEFULSET,
 )
 
 
 class FakeKube:
     """An API server with the interface of the client; it records writes, and pods that were deleted under a job."""
 
-    def __init__(self, has_processes: Callable[[str], bool]) -> None:
-        self.has_processes = has_processes
+    def __init__(self) -> None:
+        self.has_processes: Callable[[Tree], bool] = lambda _pod: False
         self.violations: list[str] = []
         self.versions = itertools.count(100)
         self.trees: dict[tuple[str, Key], Tree] = {}
@@ -119,7 +120,7 @@ class FakeKube:
         if kind is not POD:
             self.remove(kind, key)
             return
-        if self.has_processes(tree["spec"]["hostname"]):
+        if self.has_processes(tree):
             self.violations.append(f"{key.name} was deleted under a running job")
         deleted = copy.deepcopy(tree)
         deleted["metadata"] |= {"deletionTimestamp": stamp(), "deletionGracePeriodSeconds": 30}

@@ -24,7 +24,9 @@ class FakeSlurm:
         self.reservations: set[str] = set()
         self.jobs: dict[int, Job] = {}
         self.lost: set[int] = set()  # jobs that slurmctld still believes in, but whose processes are gone
+        self.forgotten: dict[int, Job] = {}  # jobs that slurmctld does not know any more, but whose processes are alive
         self.requeued: list[int] = []
+        self.cancelled: list[int] = []
         self.silence: dict[str, int] = {}
         self.unreadable: set[int] = set()  # jobs that cannot be read, though they are listed
         # What happens elsewhere when a call arrives, and when its answer is on the way; either may lose the message.
@@ -60,8 +62,16 @@ class FakeSlurm:
         self.jobs[number] = Job(job_id=number, job_state=("PENDING",), state_reason=reason, partition=partition)
         return number
 
+    def forget(self, name: str) -> None:
+        """slurmctld comes back from a backup without the node and its jobs, whose processes live on."""
+        there = [number for number, job in self.jobs.items() if name in hostlist.expand(job.nodes)]
+        self.forgotten |= {number: self.jobs.pop(number) for number in there}
+        del self.records[name]
+        self._settle()
+
     def finish(self, number: int) -> None:
         self.jobs.pop(number, None)
+        self.forgotten.pop(number, None)
         self._settle()
 
     def suspend(self, number: int) -> None:
@@ -101,15 +111,21 @@ class FakeSlurm:
         return self.records[name].drain and self.records[name].busy
 
     def has_processes(self, node: str) -> bool:
-        return any(node in hostlist.expand(job.nodes) for number, job in self.jobs.items() if number not in self.lost)
+        known = (job for number, job in self.jobs.items() if number not in self.lost)
+        return any(node in hostlist.expand(job.nodes) for job in (*known, *self.forgotten.values()))
 
-    def register(self, name: str, extra: str = "") -> None:
+    def register(self, name: str, new: Node | None = None) -> None:
+        """slurmd registers; `new` is what it tells about itself, which counts if there is no record yet.
+
+        It learns that slurmctld does not know its jobs, and ends them.
+        """
+        self.forgotten = {number: job for number, job in self.forgotten.items() if job.nodes != name}
         known = self.records.get(name)
         if known is not None:
             state = tuple(each for each in known.state if each != "NOT_RESPONDING")
             self.records[name] = msgspec.structs.replace(known, state=state)
         else:
-            self.records[name] = Node(name=name, state=("IDLE",), features=("gpu",), extra=extra)
+            self.records[name] = msgspec.structs.replace(new or Node(name=name, features=("gpu",)), state=("IDLE",))
         self._settle()
 
     def stop(self, name: str) -> None:
@@ -187,6 +203,7 @@ class FakeSlurm:
 
     async def cancel_job(self, number: int) -> None:
         with self._call(f"cancel {number}"):
+            self.cancelled.append(number)
             self.finish(number)
 
     async def now(self) -> int:

@@ -99,7 +99,7 @@
 {{- define "slurm-operator.rules.operator.nodes" }}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 {{- end }}
 
 {{- define "slurm-operator.rules.operator.nodedrain" }}

@@ -121,10 +121,21 @@ name: {{ $ref.name | default (printf "%s-sssd-conf" (include "slurm.fullname" .)
 key: {{ $ref.key | default "sssd.conf" }}
 {{- end -}}
 
-{{/* "true" when this chart makes the keys: an external daemon brings its own. */}}
-{{- define "slurm.makesKeys" -}}
+{{/* The Controller's metadata, which says which keys the operator must not make. */}}
+{{- define "slurm.controllerMetadata" -}}
 {{- include "slurm.sections" . -}}
-{{- if not (or .Values.controller.external .Values.accounting.external) -}}true{{- end -}}
+{{- $marks := dict -}}
+{{- if not .Values.slurmKey.create -}}
+{{- $_ := set $marks "kubeslurm.dev/make-slurm-key" "false" -}}
+{{- end -}}
+{{- if not .Values.jwtKey.create -}}
+{{- $_ := set $marks "kubeslurm.dev/make-jwt-key" "false" -}}
+{{- end -}}
+{{- $metadata := deepCopy (.Values.controller.metadata | default dict) -}}
+{{- if $marks -}}
+{{- $_ := set $metadata "annotations" (merge ($metadata.annotations | default dict) $marks) -}}
+{{- end -}}
+{{- toYaml $metadata -}}
 {{- end -}}
 
 {{/* All NodeSets with their defaults, as JSON: YAML there and back would eat the last line's end. */}}

@@ -17,6 +17,7 @@ OWN_VERSION: Final = "v1alpha1"
 LABEL_NAME: Final = "app.kubernetes.io/name"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_CLUSTER: Final = f"{GROUP}/cluster"
 LABEL_REVISION: Final = "controller.kubernetes.io/hash"
 LABEL_TRIAL: Final = f"{OWN_GROUP}/config-trial"
@@ -82,6 +83,9 @@ DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 REQUESTED: Final = f"{OWN_GROUP}/requested"  # another value replaces the pods
 TEMPLATE: Final = f"{OWN_GROUP}/template"
 SIGNING_KEY_HASH: Final = f"{OWN_GROUP}/signing-key-hash"  # on a token's Secret: the key that signed the token
+# "false" on a Controller: the user brings the key, so it is waited for and never made.
+MAKE_SLURM_KEY: Final = f"{OWN_GROUP}/make-slurm-key"
+MAKE_JWT_KEY: Final = f"{OWN_GROUP}/make-jwt-key"
 FORCE_DELETE: Final = f"{OWN_GROUP}/force-delete"  # "true" on a custom resource: delete it without waiting
 FINALIZER: Final = f"{OWN_GROUP}/cleanup"
 RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
@@ -146,8 +150,8 @@ def config(controller_name: str) -> str:
     return f"{controller_name}-config"
 
 
-def kept_key(controller_name: str) -> str:
-    """The Secret with our copy of the key that signs tokens."""
+def kept_keys(controller_name: str) -> str:
+    """The Secret with our copy of both keys of a cluster."""
     return f"{controller_name}-controller-jwt-kept"
 
 

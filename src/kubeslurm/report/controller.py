@@ -2,12 +2,14 @@
 
 import msgspec
 
+from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.delivery import DeliveryStep
 from kubeslurm.decide.config.facts import Facts
 from kubeslurm.decide.config.plan import Plan
+from kubeslurm.decide.keys import KeyChange
 from kubeslurm.report import deletion
 from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
@@ -81,13 +83,22 @@ def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome)
     if failure := _config_failure(plan, outcome) or (pod_failure(facts.pod) if facts.pod else None):
         return failure
     if controller.spec.ha is not None and controller.spec.ha.enabled:
-        return degraded(Reason.NOT_SUPPORTED, "spec.ha is not supported yet: one slurmctld runs, without backups")
+        return degraded(Reason.NOT_SUPPORTED, _backups(facts))
     return None
 
 
 def _undecoded(facts: Facts) -> str:
     texts = "; ".join(f"{each} cannot be decoded: {each.error}" for each in facts.undecoded)
     return f"{texts} -- correct or delete it; until then the configuration stays as it is"
+
+
+def _backups(facts: Facts) -> str:
+    if not facts.backups:
+        return "spec.ha is not supported yet: one slurmctld runs, without backups"
+    return (
+        f"another operator has started slurmctld with {facts.backups} backups, and spec.ha is not supported yet: they "
+        "go on as they are, and no change of this Controller reaches them. Set ha.enabled to false to go on with one"
+    )
 
 
 def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
@@ -105,6 +116,8 @@ def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
 def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | None:
     if controller.deleting:
         return deletion.held(f"{facts.nodesets} NodeSets still belong to this cluster{_undecoded_note(facts)}")
+    if facts.waiting_key is not None:
+        return progressing(Reason.KEY_CHANGE_WAITING, _key_wait(controller, facts.waiting_key))
     if plan.acceptance.on_trial and facts.desired is not None:
         message = f"configuration {facts.desired.digest} is on trial before it is delivered"
         return progressing(Reason.CONFIG_TRIAL_RUNNING, message)
@@ -121,6 +134,17 @@ def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | Non
 def _undecoded_note(facts: Facts) -> str:
     texts = ", ".join(str(each) for each in facts.undecoded)
     return f" ({texts} cannot be decoded)" if texts else ""
+
+
+def _key_wait(controller: Controller, change: KeyChange) -> str:
+    secret = controller.spec.slurmKeyRef.name if controller.spec.slurmKeyRef else ""
+    jobs = "Slurm cannot be asked for jobs" if change.jobs is None else f"{change.jobs} jobs are on nodes"
+    return (
+        f"Secret {secret} holds another slurm.key than slurmctld and the workers run with. {jobs}: the new key, and "
+        "any other change of slurmctld, waits until none is left, because a worker with another key is given up. To go "
+        f"on now, put the former key back, which is in Secret {names.kept_keys(controller.name)}; to give the jobs up, "
+        f"delete StatefulSet {names.controller(controller.name)}"
+    )
 
 
 def _delivery_progress(facts: Facts, plan: Plan) -> Finding | None:

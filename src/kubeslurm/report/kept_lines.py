@@ -30,8 +30,8 @@ def _text(line: KeptLine) -> str:
             return f"{what} is gone from the objects, and its workers still run: it stays until they are gone"
         case Cause.JOBS:
             return (
-                f"{what} is no longer desired and has {line.jobs} jobs: it takes no new ones and stays until they end; "
-                f"see squeue --partition={name}, and cancel or move them to be rid of it now"
+                f"{what} is no longer desired and still has jobs ({line.jobs}): it takes no new ones and stays until "
+                f"they end; see squeue --partition={name}, and cancel or move them to be rid of it now"
             )
         case Cause.CLOSING:
             return f"{what} is no longer desired: it is closed for new jobs first, then removed"

@@ -18,6 +18,7 @@ class Reason(StrEnum):
     CONVERTING_DATABASE = "ConvertingDatabase"
     DELETION_BLOCKED = "DeletionBlocked"
     DRAINING = "Draining"
+    KEY_CHANGE_WAITING = "KeyChangeWaiting"
     NOT_READY = "NotReady"
     PARTITION_IN_USE = "PartitionInUse"
     PAUSED = "Paused"

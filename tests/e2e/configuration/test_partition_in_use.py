@@ -1,6 +1,7 @@
 """A partition that is no longer desired while it has a job: the job runs to its end, then the partition goes."""
 
 from tests.support.nodeset import Workers
+from tests.support.settled import is_as_desired
 from tests.support.slurm import CONTROLLER, NODESET, Slurm
 from tests.support.waiting import wait_for
 
@@ -34,4 +35,23 @@ def test_a_job_outlives_the_wish_for_its_partition(slurm: Slurm) -> None:
     finally:
         workers.change({"partition": given})
     wait_for("the configuration to run", slurm.config_is_live)
+    slurm.wait_until_idle(2)
+
+
+def test_a_job_outlives_its_nodeset_in_a_partition_of_its_own(slurm: Slurm) -> None:
+    before, partition = partitions(slurm), {"enabled": True, "config": OPTIONS}
+    own = Workers.create(slurm, "leaving", "leaving-", partition=partition)
+    try:
+        wait_for("the worker", lambda: slurm.nodes().get("leaving-0") == "idle")
+        wait_for("slurmctld to run with the new NodeSet", lambda: is_as_desired(slurm))
+        job = own.run_job(600, "--partition=leaving")
+        slurm.kubectl("delete", NODESET, "leaving", "--cascade=orphan", "--wait=true", "--timeout=180s")
+        wait_for("the status to name it", lambda: reason(slurm) == "PartitionInUse")
+        assert partitions(slurm) == before | {"leaving"}
+        Workers.create(slurm, "leaving", "leaving-", partition=partition)
+        wait_for("the lines to be desired again", lambda: reason(slurm) != "PartitionInUse")
+        own.finish(job)
+    finally:
+        own.delete()
+    wait_for("the partition to go", lambda: partitions(slurm) == before)
     slurm.wait_until_idle(2)

@@ -5,12 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.support.nodeset import Workers
+from tests.support.nodeset import Workers, is_protected
 from tests.support.places import free_node, powered_off
 from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
 POOL = "kubeslurm.test/pool"
+OVERRIDE = "nodeset.slinky.slurm.net/hostname-override"
 
 
 @pytest.fixture
@@ -55,6 +56,31 @@ def test_workers_follow_nodes(daemons: Workers, host: str) -> None:
     kubectl("taint", "node", host, "repair-")
     kubectl("label", "node", host, f"{POOL}=daemon")
     wait_for("the worker again", lambda: slurm.nodes().get(host) == "idle")
+
+
+def test_a_daemon_on_the_host_network_is_the_node_that_its_machine_is_called_in_slurm(
+    daemons: Workers, host: str
+) -> None:
+    slurm, kubectl = daemons.slurm, daemons.slurm.cluster.kubectl
+    pod: dict[str, Any] = {
+        "hostNetwork": True,
+        "dnsPolicy": "ClusterFirstWithHostNet",
+        "nodeSelector": {POOL: "daemon"},
+    }
+    daemons.change({"template": {"spec": pod}})
+    try:
+        kubectl("annotate", "node", host, f"{OVERRIDE}=renamed-1")
+        kubectl("label", "node", host, f"{POOL}=daemon")
+        wait_for("a worker with the given name", lambda: slurm.nodes().get("renamed-1") == "idle")
+        assert host not in slurm.nodes()
+        job = daemons.run_job(600, "--nodelist=renamed-1")
+        wait_for("its protection", lambda: is_protected(daemons.pod("renamed-1")))
+        kubectl("label", "node", host, f"{POOL}-")
+        wait_for("the drain", lambda: slurm.nodes().get("renamed-1") == "draining")
+        daemons.finish(job)
+        wait_for("no worker and no record", lambda: not daemons.pods() and "renamed-1" not in slurm.nodes())
+    finally:
+        kubectl("annotate", "node", host, f"{OVERRIDE}-", check=False)
 
 
 def test_a_node_that_is_gone_does_not_hold_its_workers_name(daemons: Workers, host: str) -> None:

@@ -252,7 +252,7 @@ def test_nodes_are_patched_only_where_they_shall_show_drains() -> None:
 def test_with_selected_namespaces_only_nodes_are_read_cluster_wide() -> None:
     objects = render(operator={"namespaces": "team-a,team-b"}, webhook={"enabled": False})
     assert objects["ClusterRole", "", "slurm-operator"]["rules"] == [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
     ]
     everywhere = render()["ClusterRole", "", "slurm-operator"]["rules"]
     for namespace in ("team-a", "team-b"):

@@ -34,18 +34,32 @@ def render(values: dict[str, Any] | None = None, release: str = "slurm") -> Obje
     return {(tree["kind"], tree["metadata"]["name"]): tree for tree in trees}
 
 
-def test_default_values_make_keys_controller_and_rest_api() -> None:
+def test_default_values_make_controller_and_rest_api_and_leave_the_keys_to_the_operator() -> None:
     objects = render()
     assert set(objects) == {
-        ("Secret", "slurm-auth-slurm"),
-        ("Secret", "slurm-auth-jwt"),
         ("Secret", "slurm-sssd-conf"),
         ("ConfigMap", "slurm-config-extra"),
         ("Controller", "slurm"),
         ("RestApi", "slurm"),
     }
-    # Kubelets keep an immutable Secret for ever, also when it was deleted and made anew under its name.
-    assert "immutable" not in objects["Secret", "slurm-auth-slurm"]
+    assert "annotations" not in objects["Controller", "slurm"]["metadata"]
+
+
+def test_every_rendering_is_the_same() -> None:
+    assert helm({}).stdout == helm({}).stdout
+
+
+def test_a_key_that_the_user_brings_is_not_made_by_the_operator() -> None:
+    values = {
+        "slurmKey": {"create": False},
+        "jwtKey": {"create": False, "secretRef": {"name": "mine", "key": "jwt"}},
+        "controller": {"metadata": {"annotations": {"note": "kept"}}},
+    }
+    controller = render(values)["Controller", "slurm"]
+    marks = {"kubeslurm.dev/make-slurm-key": "false", "kubeslurm.dev/make-jwt-key": "false", "note": "kept"}
+    assert controller["metadata"]["annotations"] == marks
+    assert controller["spec"]["jwtKeyRef"] == {"name": "mine", "key": "jwt"}
+    assert controller["spec"]["template"]["metadata"]["annotations"] == {"note": "kept"}, "pods are not marked"
 
 
 def test_ordinary_objects_are_valid_kubernetes() -> None:

@@ -35,8 +35,8 @@ def adapted(desired: Tree, live: StatefulSet | Deployment | None, requested: Tre
     return _noted(desired | {"spec": spec | {"template": live.spec["template"]}}, kept)
 
 
-def is_adoption(live: StatefulSet | Deployment) -> bool:
-    """Whether applying an adapted workload takes over another operator's for the first time."""
+def is_of_another_operator(live: StatefulSet | Deployment) -> bool:
+    """Whether another operator made it, and it was not taken over yet."""
     annotations = live.spec.get("template", {}).get("metadata", {}).get("annotations") or {}
     return names.REQUESTED not in live.metadata.annotations and names.RESTART_HASH not in annotations
 

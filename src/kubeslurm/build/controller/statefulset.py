@@ -28,6 +28,9 @@ def statefulset(controller: Controller, hashes: Mapping[str, str]) -> Tree:
     metadata, pod_metadata = workload_metadata(
         controller, name, controller.spec.template, labels.slurmctld(controller.name), annotations
     )
+    # Also on the object itself: the template of another operator is kept, with the hash that it has.
+    recorded = {name: hashes[name] for name in (names.SLURM_KEY_HASH,) if name in hashes}
+    metadata["annotations"] = metadata.get("annotations", {}) | recorded
     return object_tree(
         STATEFULSET,
         metadata,

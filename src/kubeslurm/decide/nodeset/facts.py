@@ -18,6 +18,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     revision: str  # the hash of the revision that workers shall have
     collisions: int | None = None  # hash collisions among revisions
     startup_hashes: Mapping[str, str] = msgspec.field(default_factory=dict)  # annotation -> hash, for a pod made today
+    key_waits: bool = False  # slurmctld still has the former slurm.key, and so must the workers
     hosts: tuple[views.Node, ...] = ()  # all Kubernetes nodes, where placement is ours to decide
     cooling_down: frozenset[str] = frozenset()  # Slurm names whose worker failed a moment ago
     shared_names: tuple[str, ...] = ()  # Slurm names that pods of another NodeSet claim as well

@@ -7,7 +7,7 @@ from kubeslurm.api.kinds import CONFIGMAP, POD, SERVICE_MONITOR
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.build.common import digest, second_owner
-from kubeslurm.build.common.adoption import adapted, is_adoption
+from kubeslurm.build.common.adoption import adapted, is_of_another_operator
 from kubeslurm.build.controller.config import configmap, referenced
 from kubeslurm.build.controller.service import service, service_monitor
 from kubeslurm.build.controller.statefulset import requested, statefulset
@@ -80,7 +80,7 @@ class Objects:
             hashes = {**facts.key_hashes, names.RESTART_HASH: restart_hash(plan.config)}
             desired = statefulset(controller, hashes)
             await self._apply(controller, adapted(desired, facts.statefulset, requested(controller, hashes)))
-            if facts.statefulset is not None and is_adoption(facts.statefulset):
+            if facts.statefulset is not None and is_of_another_operator(facts.statefulset):
                 self._events.normal(controller, Event.ADOPTED, _adoption(controller))
 
     async def _apply(self, controller: Controller, tree: Tree) -> None:

@@ -18,6 +18,8 @@ from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.controller import trials
 from kubeslurm.reconcile.controller.delivery import Deliverer
+from kubeslurm.reconcile.controller.keys import Keys
+from kubeslurm.reconcile.controller.lost_node import next_look
 from kubeslurm.reconcile.controller.memory import Memory
 from kubeslurm.reconcile.controller.objects import Objects
 from kubeslurm.reconcile.controller.observe import observe
@@ -27,6 +29,8 @@ from kubeslurm.report.refusal import describe
 
 # Seconds between two looks at whether lines that nothing asks for are still in use: nobody tells when jobs end.
 KEPT_LINES_PAUSE = 5.0
+# How often Slurm is asked whether the last job is over that a new key waits for.
+KEY_PAUSE = 3.0
 
 
 class ControllerReconciler:
@@ -38,6 +42,7 @@ class ControllerReconciler:
         self.caches = context.caches
         self.clock = clock
         self.memories = Memories(Memory)
+        self.keys = Keys(context)
         self.objects = Objects(context.kube, context.caches, context.events)
         self.deliverer = Deliverer(context.kube, context.events, clock)
 
@@ -55,6 +60,7 @@ class ControllerReconciler:
             await self.objects.apply_second_owner(controller)
 
         memory = self.memories.of(key)
+        await self.keys.make(controller)
         facts = await observe(self.context, controller, memory, self.clock)
         facts = await self.start_trial(controller, facts)
         plan = decide(facts)
@@ -90,6 +96,7 @@ class ControllerReconciler:
             await trials.clear(self.kube, self.caches, controller, plan.acceptance.kept_trial)
             workload = self.objects.apply_workload(controller, facts, plan, memory)
             rejected = await refusals.rejection(workload, names.SLURMCTLD)
+        await self.keys.keep(controller)
         slurm = self.context.clusters.of(Key(*controller.key))
         error = await self.deliverer.deliver(controller, facts, plan, memory, slurm)
         return Outcome(rejected=rejected, reconfigure_error=error)
@@ -104,4 +111,8 @@ def _next_pass(facts: Facts, plan: Plan, outcome: Outcome) -> Requeue | None:
         return Requeue(after=plan.delivery.retry_after)
     if facts.kept:
         return Requeue(after=KEPT_LINES_PAUSE)
+    if facts.waiting_key is not None:
+        return Requeue(after=KEY_PAUSE)
+    if facts.node_missing_for is not None and not plan.frees_pod:
+        return Requeue(after=next_look(facts.node_missing_for))
     return refusals.again(outcome.rejected)

@@ -114,8 +114,9 @@ REGISTRATION = Registration(
     watch_slurm=_watch_slurm,
     of_unreadable=references.in_namespace(CONTROLLER),
     rights=(
-        *rights.apply(CONFIGMAP, SERVICE, STATEFULSET),
+        *rights.apply(CONFIGMAP, SECRET, SERVICE, STATEFULSET),
         rights.on(CONFIGMAP, "delete"),
+        rights.on(NODE, "get"),
         rights.on(POD, "create", "patch", "delete"),
         rights.on(SERVICE_MONITOR, "get", "create", "patch", "delete"),
     ),

@@ -78,6 +78,7 @@ class Observer:
             revision=found.hash,
             collisions=found.collisions,
             startup_hashes=startup_files.hashes(self._caches, nodeset),
+            key_waits=startup_files.key_waits(self._caches, nodeset),
             hosts=tuple(self._caches.store(NODE)) if _needs_hosts(nodeset) else (),
             cooling_down=self._failed_slots.cooling_down(nodeset.metadata.uid, workers),
             shared_names=self._shared_names(nodeset, workers),

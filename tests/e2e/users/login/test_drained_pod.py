@@ -67,5 +67,5 @@ def test_sessions_and_interactive_jobs_outlive_another_sssd_conf(site: Site, pod
     # Its user has left, as from a tmux: the pod stays for the job.
     wait_for("the session to end", lambda: not site.exec(pod, "login", "pgrep", "sshd-session", check=False).strip())
     site.wait_for_job(job, "RUNNING")
-    site.run("scancel", str(job))
+    site.run("scancel", str(job), check=False)  # which on a busy machine is done before Slurm has said so
     wait_for("the old pod to go", lambda: site.find("pod", pod) is None)

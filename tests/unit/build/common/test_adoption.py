@@ -4,7 +4,7 @@ import msgspec
 
 from kubeslurm.api import names
 from kubeslurm.api.views import StatefulSet
-from kubeslurm.build.common.adoption import adapted, is_adoption
+from kubeslurm.build.common.adoption import adapted, is_of_another_operator
 
 
 def desired(image: str = "new") -> dict[str, Any]:
@@ -100,9 +100,9 @@ def test_without_a_request_a_changed_template_is_applied() -> None:
 
 
 def test_an_adoption_is_one_only_the_first_time() -> None:
-    assert is_adoption(live(OTHER))
-    assert not is_adoption(live(OTHER, notes(adapted(desired(), live(OTHER), REQUEST))))
-    assert not is_adoption(live(template(desired())))
+    assert is_of_another_operator(live(OTHER))
+    assert not is_of_another_operator(live(OTHER, notes(adapted(desired(), live(OTHER), REQUEST))))
+    assert not is_of_another_operator(live(template(desired())))
 
 
 def test_a_kept_template_is_given_up_on_request() -> None:

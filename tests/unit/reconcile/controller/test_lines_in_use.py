@@ -30,7 +30,7 @@ async def test_a_partition_that_is_disabled_waits_for_its_jobs_and_takes_no_othe
     assert "PartitionName=gpu Nodes=gpu MaxTime=UNLIMITED State=DRAIN" in running.slurm.read
     progress = running.condition("Progressing")
     assert progress["reason"] == "PartitionInUse"
-    assert "partition gpu is no longer desired and has 1 jobs" in progress["message"]
+    assert "partition gpu is no longer desired and still has jobs (1)" in progress["message"]
     running.slurm.jobs_now = (PENDING,)
     await running.turn(2)
     assert running.trials() == []
