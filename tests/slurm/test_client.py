@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from kubeslurm.slurm import conf
-from kubeslurm.slurm.errors import NotFound, NotServed, Refused, Unauthorized
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, Unauthorized, WrongCluster
 from kubeslurm.slurm.rest.client import SlurmClient
 from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.slurm.cluster import Cluster, read
@@ -25,6 +25,14 @@ async def test_a_server_without_a_known_version_says_so(cluster: Cluster) -> Non
     with pytest.raises(NotServed, match="none of the API versions"):
         await client.ping()
     await client.close()
+
+
+async def test_an_answer_of_another_cluster_is_none_in_every_version(client: SlurmClient) -> None:
+    client.transport.cluster = "Test"  # slurm.conf may spell it so
+    assert await client.nodes() is not None
+    client.transport.cluster = "another"
+    with pytest.raises(WrongCluster, match="cluster test answered instead of another"):
+        await client.nodes()
 
 
 async def test_nodes_are_listed_with_what_we_need_to_know(client: SlurmClient) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODE, NODESET, POD
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODE, NODESET, POD, SECRET
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.registration import Context, Options
 from kubeslurm.engine.key import Key
@@ -47,6 +47,7 @@ class World:
             self.machines.add(number)
         self.kube.put(CONTROLLER, _controller())
         self.kube.put(CONFIGMAP, _second_owner())
+        self.kube.put(SECRET, _key())
         self.start_operator()
 
     def start_operator(self) -> None:
@@ -167,6 +168,10 @@ class FakeEvents:
 def _second_owner() -> Tree:
     """What the Controller's own pass makes."""
     return {"metadata": {"name": names.second_owner("main"), "namespace": "slurm"}}
+
+
+def _key() -> Tree:
+    return {"metadata": {"name": "auth", "namespace": "slurm"}, "data": {"slurm.key": "a2V5"}}
 
 
 def _controller() -> Tree:

@@ -10,11 +10,12 @@ from kubeslurm.cli.up import helm, releases
 from kubeslurm.cli.up.helm import Release
 from kubeslurm.cli.up.installation import Installation
 from tests.support.kubernetes import Kubernetes
-from tests.support.slurm import KINDS, Slurm
+from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
 NAMESPACE, NAME = "gitops", "slurm-git"
 KEYS = (f"{NAME}-auth-slurm", f"{NAME}-auth-jwt")
+KINDS = ("secret", "configmap", "service", "statefulset", "deployment")
 INSTANCE, TRACKING = "app.kubernetes.io/instance", "argocd.argoproj.io/tracking-id"
 Objects = list[dict[str, Any]]
 
@@ -53,17 +54,14 @@ def apply(git: Slurm, trees: Objects) -> None:
 
 def pruned_by_argo(git: Slurm, trees: Objects) -> list[str]:
     """What Argo CD would delete: what carries its mark, has no owner, and is in no manifest."""
-    declared = {(tree["kind"], tree["metadata"]["name"]) for tree in trees}
-    kinds = (*KINDS, "statefulsets", "deployments", "services", "configmaps", "secrets")
+    declared = {(tree["kind"].lower(), tree["metadata"]["name"]) for tree in trees}
+    found = [(kind, each["metadata"]) for kind in KINDS for each in git.items(f"{kind}s")]
     return [
-        f"{each['kind']}/{each['metadata']['name']}"
-        for each in git.items(*kinds)
-        if not each["metadata"].get("ownerReferences")
-        and (each["kind"], each["metadata"]["name"]) not in declared
-        and (
-            each["metadata"].get("labels", {}).get(INSTANCE) == NAME
-            or TRACKING in each["metadata"].get("annotations", {})
-        )
+        f"{kind}/{metadata['name']}"
+        for kind, metadata in found
+        if not metadata.get("ownerReferences")
+        and (kind, metadata["name"]) not in declared
+        and (metadata.get("labels", {}).get(INSTANCE) == NAME or TRACKING in metadata.get("annotations", {}))
     ]
 
 

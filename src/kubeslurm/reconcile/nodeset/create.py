@@ -17,6 +17,7 @@ from kubeslurm.control import failures, fan_out, refusals, second_owner
 from kubeslurm.control.fan_out import Error
 from kubeslurm.control.refusals import Refusals
 from kubeslurm.control.registration import Context
+from kubeslurm.decide.missing import Missing
 from kubeslurm.decide.nodeset.facts import Facts
 from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.engine.key import Key
@@ -25,6 +26,7 @@ from kubeslurm.reconcile.nodeset.claims import Claims
 from kubeslurm.reconcile.nodeset.remove import describe
 from kubeslurm.report.events import Event
 from kubeslurm.report.failures import Failure
+from kubeslurm.report.missing import not_found
 from kubeslurm.report.reasons import Reason
 
 
@@ -77,6 +79,8 @@ class Create:
         slots_by_name = {slot: slots.slurm_name(nodeset, slot) for slot in wanted}
         taken = tuple(slot.hostname for slot, name in slots_by_name.items() if is_taken(nodeset, name))
         free = [slot for slot in slots_by_name if slot.hostname not in taken]
+        if free and (lacking := _lacking_key(controller, facts)):
+            return Created((lacking,), taken)
         # A quota may have room for one that it refused to others, so a slot that is newly vacant is asked for at once.
         state = (nodeset.metadata.generation, controller.metadata.generation, *free)
         known = self._refusals.current(nodeset.metadata.uid, state) if free else ""
@@ -149,6 +153,16 @@ class Create:
         except AlreadyExists:
             return False
         return True
+
+
+def _lacking_key(controller: Controller, facts: Facts) -> Failure | None:
+    """A worker without its key would not start, and would never be known to have another one than slurmctld."""
+    ref = controller.spec.slurmKeyRef
+    if ref is None or names.SLURM_KEY_HASH in facts.startup_hashes:
+        return None
+    missing = Missing("Secret", controller.namespace, ref.name, "slurmKeyRef of the Controller", ref.key)
+    finding = not_found(missing)
+    return Failure(finding.reason, finding.message)
 
 
 def _refused(message: str) -> Failure:

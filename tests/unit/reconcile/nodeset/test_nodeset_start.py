@@ -86,3 +86,17 @@ async def test_a_new_slurm_key_is_noticed_at_once(world: World) -> None:
         passes._queue.done(SET)
     write_key(world, "second")
     assert passes._queue.take() == SET
+
+
+async def test_workers_wait_for_the_slurm_key() -> None:
+    world = World()
+    world.kube.remove(SECRET, AUTH)
+    world.nodeset(replicas=2)
+    await world.turn(2)
+    assert world.kube.pods() == []
+    assert world.reason("Degraded") == "SecretKeyNotFound"
+    assert "Secret slurm/auth" in world.message("Degraded")
+    write_key(world, "made")
+    await world.turn(6)
+    assert world.status()["slurmIdle"] == 2
+    assert all(names.SLURM_KEY_HASH in pod["metadata"]["annotations"] for pod in world.kube.pods())
