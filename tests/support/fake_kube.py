@@ -130,11 +130,12 @@ class FakeKube:
         tree = self.trees.get((kind.plural, key))
         return _read(kind, tree) if tree else None
 
-    async def list(self, kind: Kind[Any], namespace: str, _labels: Mapping[str, str]) -> builtins.list[Any]:
+    async def list(self, kind: Kind[Any], namespace: str, labels: Mapping[str, str]) -> builtins.list[Any]:
         return [
             _read(kind, tree)
             for (plural, key), tree in self.trees.items()
             if (plural, key.namespace) == (kind.plural, namespace)
+            and labels.items() <= tree["metadata"].get("labels", {}).items()
         ]
 
     async def add_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> Any:
