@@ -12,10 +12,11 @@ from kubeslurm.control.registration import Context
 from kubeslurm.decide.config.facts import Facts
 from kubeslurm.decide.keys import KeyChange, waits
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.controller.observe import SLURM_DEADLINE
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError, Unauthorized
 from kubeslurm.slurm.jobs import ON_NODES
+
+DEADLINE = 3.0
 
 
 async def with_key_change(context: Context, controller: Controller, facts: Facts) -> Facts:
@@ -32,7 +33,7 @@ async def _change(slurm: SlurmCluster | None, pod: Pod | None) -> KeyChange:
         return KeyChange(started=started, jobs=None)
     try:
         # Read now, and not from a store: this is the last look before slurmctld is replaced.
-        async with asyncio.timeout(SLURM_DEADLINE):
+        async with asyncio.timeout(DEADLINE):
             rows = await slurm.client.jobs_state()
     except (SlurmError, TimeoutError) as error:
         return KeyChange(started=started, jobs=None, token_refused=isinstance(error, Unauthorized))

@@ -23,7 +23,10 @@ from kubeslurm.decide.config.trial import outcome
 from kubeslurm.decide.missing import Missing
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
+from kubeslurm.reconcile.controller.backups import with_backups
 from kubeslurm.reconcile.controller.desired import Desired, desire
+from kubeslurm.reconcile.controller.key_wait import with_key_change
+from kubeslurm.reconcile.controller.lost_node import with_missing_node
 from kubeslurm.reconcile.controller.memory import DeliveryRecord, Memory
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
@@ -32,7 +35,14 @@ SLURM_DEADLINE = 3.0
 
 
 async def observe(context: Context, controller: Controller, memory: Memory, clock: Callable[[], float]) -> Facts:
-    """The facts of one pass: what Kubernetes holds, and what Slurm says."""
+    """All facts of one pass."""
+    facts = with_backups(controller, await _read(context, controller, memory, clock))
+    facts = await with_missing_node(context.kube, facts, memory, clock)
+    return await with_key_change(context, controller, facts)
+
+
+async def _read(context: Context, controller: Controller, memory: Memory, clock: Callable[[], float]) -> Facts:
+    """What Kubernetes holds, and what Slurm says."""
     caches = context.caches
     facts = _kubernetes(caches, controller, memory)
     slurm = context.clusters.of(Key(*controller.key))

@@ -17,11 +17,9 @@ from kubeslurm.decide.config.plan import Plan, decide
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.controller import trials
-from kubeslurm.reconcile.controller.backups import with_backups
 from kubeslurm.reconcile.controller.delivery import Deliverer
-from kubeslurm.reconcile.controller.key_wait import with_key_change
 from kubeslurm.reconcile.controller.keys import Keys
-from kubeslurm.reconcile.controller.lost_node import next_look, with_missing_node
+from kubeslurm.reconcile.controller.lost_node import next_look
 from kubeslurm.reconcile.controller.memory import Memory
 from kubeslurm.reconcile.controller.objects import Objects
 from kubeslurm.reconcile.controller.observe import observe
@@ -64,9 +62,6 @@ class ControllerReconciler:
         memory = self.memories.of(key)
         await self.keys.make(controller)
         facts = await observe(self.context, controller, memory, self.clock)
-        facts = with_backups(controller, facts)
-        facts = await with_missing_node(self.kube, facts, memory, self.clock)
-        facts = await with_key_change(self.context, controller, facts)
         facts = await self.start_trial(controller, facts)
         plan = decide(facts)
         outcome = await self.act(controller, facts, plan, memory)
