@@ -11,7 +11,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.build.common import digest
 from kubeslurm.build.common.conf_text import auth_parameters, section
-from kubeslurm.build.common.containers import nonroot, tcp_port, tcp_probe
+from kubeslurm.build.common.containers import nonroot, startup_probe, tcp_port, tcp_probe
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec
 from kubeslurm.build.common.metadata import (
     child_metadata,
@@ -150,7 +150,7 @@ def _slurmdbd() -> Tree:
         "ports": [tcp_port(names.SLURMDBD, names.SLURMDBD_PORT)],
         # It listens once the database answers and is converted. No liveness probe: an unreachable database is no
         # reason to restart slurmdbd, and a conversion must never be interrupted.
-        "startupProbe": tcp_probe(names.SLURMDBD_PORT, period=1, failures=CONVERSION_HOURS * 3600),
+        "startupProbe": startup_probe(names.SLURMDBD_PORT, seconds=CONVERSION_HOURS * 3600),
         "readinessProbe": tcp_probe(names.SLURMDBD_PORT, period=10, failures=3),
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "securityContext": nonroot(names.SLURM_UID),

@@ -5,7 +5,7 @@ from kubeslurm.api.kinds import DEPLOYMENT
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.restapi import RestApi
-from kubeslurm.build.common.containers import nonroot, tcp_port, tcp_probe
+from kubeslurm.build.common.containers import nonroot, startup_probe, tcp_port, tcp_probe
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec
 from kubeslurm.build.common.metadata import child_metadata, given, label_selector, object_tree, workload_metadata
 from kubeslurm.build.common.services import daemon_service, port_of
@@ -105,7 +105,7 @@ def _slurmrestd(restapi: RestApi, controller: Controller) -> Tree:
             {"name": "SLURM_JSON", "value": "compact"},
         ],
         "ports": [tcp_port(names.SLURMRESTD, names.SLURMRESTD_PORT)],
-        "startupProbe": tcp_probe(names.SLURMRESTD_PORT, period=1, failures=60),
+        "startupProbe": startup_probe(names.SLURMRESTD_PORT, seconds=60),
         "livenessProbe": tcp_probe(names.SLURMRESTD_PORT, period=10, failures=6),
         "readinessProbe": tcp_probe(names.SLURMRESTD_PORT, period=2, failures=3),
         "securityContext": nonroot(names.NOBODY_UID),

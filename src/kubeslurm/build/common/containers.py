@@ -5,6 +5,9 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.build import scripts
 
 LOG_SIDECAR = scripts.read("log-sidecar.sh")
+WAIT_FOR_PORT = scripts.read("wait-for-port.sh")
+# Seconds that one startup probe waits for a daemon before it fails.
+WAIT = 60
 
 
 def http_probe(path: str, port: str, *, period: int, failures: int) -> Tree:
@@ -13,6 +16,17 @@ def http_probe(path: str, port: str, *, period: int, failures: int) -> Tree:
 
 def tcp_probe(port: int, *, period: int, failures: int) -> Tree:
     return {"tcpSocket": {"port": port}, "periodSeconds": period, "failureThreshold": failures}
+
+
+def startup_probe(port: int, *path: str, seconds: int) -> Tree:
+    """Succeeds as soon as the daemon listens, or answers; after so many seconds the container is restarted."""
+    command = ["sh", "-c", WAIT_FOR_PORT, str(port), *path]
+    return {
+        "exec": {"command": command},
+        "periodSeconds": 1,
+        "timeoutSeconds": WAIT,
+        "failureThreshold": -(-seconds // WAIT),
+    }
 
 
 def nonroot(uid: int) -> Tree:

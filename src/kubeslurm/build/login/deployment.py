@@ -11,7 +11,7 @@ from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.build import scripts
 from kubeslurm.build.common import digest
-from kubeslurm.build.common.containers import tcp_port
+from kubeslurm.build.common.containers import WAIT, tcp_port
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec, pruned
 from kubeslurm.build.common.metadata import label_selector, object_tree, workload_metadata
 from kubeslurm.build.common.volumes import PRIVATE, etc_mount, file_mount, key_files, memory, projected
@@ -24,6 +24,7 @@ MOUNTED_DIR = "/mnt/slurm"
 COPIED_DIR = "/mnt/etc/slurm"
 INITCONF_SCRIPT = scripts.read("login-initconf.sh")
 READY_SCRIPT = scripts.read("login-ready.sh").rstrip("\n")
+WAIT_UNTIL_READY = f"until {{ {READY_SCRIPT}; }} 2> /dev/null; do sleep 0.5; done"
 PRE_STOP = scripts.read("login-pre-stop.sh")
 # How long a pod that is to go waits for its users, unless the template says otherwise: one day.
 GRACE = 24 * 60 * 60
@@ -95,9 +96,10 @@ def _login(controller: Controller) -> Tree:
         "name": names.LOGIN,
         "env": [{"name": "SACKD_OPTIONS", "value": f"--conf-server {conf_server(controller)}"}],
         "ports": [tcp_port(names.LOGIN, names.SSH_PORT)],
-        # Quick to notice a new pod; patient afterwards, so that a restart of slurmctld locks nobody out.
-        "startupProbe": _ready_probe(period=2, failures=1800),
-        "readinessProbe": _ready_probe(period=10, failures=6),
+        # Waits in the probe, as a failed one is a Warning event: quick to notice that users can submit, for an hour.
+        "startupProbe": _probe(WAIT_UNTIL_READY, period=1, timeout=WAIT, failures=3600 // WAIT),
+        # Patient, so that a restart of slurmctld locks nobody out.
+        "readinessProbe": _probe(READY_SCRIPT, period=10, timeout=5, failures=6),
         "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", PRE_STOP]}}},
         "volumeMounts": [
             etc_mount(),
@@ -108,9 +110,9 @@ def _login(controller: Controller) -> Tree:
     }
 
 
-def _ready_probe(*, period: int, failures: int) -> Tree:
-    command = ["sh", "-c", READY_SCRIPT]
-    return {"exec": {"command": command}, "periodSeconds": period, "timeoutSeconds": 5, "failureThreshold": failures}
+def _probe(script: str, *, period: int, timeout: int, failures: int) -> Tree:
+    times = {"periodSeconds": period, "timeoutSeconds": timeout, "failureThreshold": failures}
+    return {"exec": {"command": ["sh", "-c", script]}, **times}
 
 
 def _use_given_port(container: Tree, user: Tree) -> None:

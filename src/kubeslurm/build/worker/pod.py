@@ -10,7 +10,7 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slots import Slot
 from kubeslurm.build import scripts
 from kubeslurm.build.common import quantity
-from kubeslurm.build.common.containers import http_probe, log_sidecar, tcp_port
+from kubeslurm.build.common.containers import http_probe, log_sidecar, startup_probe, tcp_port
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec
 from kubeslurm.build.common.metadata import child_metadata, given, inherited, object_tree
 from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
@@ -133,8 +133,8 @@ def _slurmd(controller: Controller, nodeset: NodeSet, template: Tree, slot: Slot
         "volumeMounts": mounts,
         "securityContext": {"privileged": True, "capabilities": {"add": list(CAPABILITIES)}},
         "lifecycle": {"preStop": {"exec": {"command": ["/usr/bin/sh", "-c", PRE_STOP]}}},
-        # slurmd registers within a tenth of a second; a machine under load may take a minute.
-        "startupProbe": http_probe("/livez", names.SLURMD, period=1, failures=120),
+        # slurmd registers within a tenth of a second; a machine under load or a new slurmctld may take a minute.
+        "startupProbe": startup_probe(names.SLURMD_PORT, "/livez", seconds=120),
         "readinessProbe": http_probe("/readyz", names.SLURMD, period=5, failures=3) | {"timeoutSeconds": 3},
         # Restarting slurmd's container ends its jobs, so a slow machine gets two minutes.
         "livenessProbe": http_probe("/livez", names.SLURMD, period=10, failures=12) | {"timeoutSeconds": 5},
