@@ -65,7 +65,7 @@ def product() -> Iterator[Installation]:
     with Progress() as progress:
         with cache.lock("end-to-end", on_wait=lambda: progress.print("another test process builds the images")):
             images.build(images.groups(), tasks=Tasks(), progress=progress)
-        whole = Installation.local(NAME, None, progress)
+        whole = Installation.local(cluster, None, progress)
         whole.install(SHORT, progress)
     try:
         yield whole

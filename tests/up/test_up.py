@@ -1,18 +1,13 @@
 """`kubeslurm up` and `down`, on this machine and with --context, on a separate cluster."""
 
 import json
-import os
-import re
-import subprocess
-import sys
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from pathlib import Path
 
 import pytest
 
-from kubeslurm.cli.up import images, login, releases
+from kubeslurm.cli.up import images, releases
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import buildah, store
@@ -20,31 +15,13 @@ from tests.support.kubernetes import Kubernetes
 from tests.support.settled import wait_until_settled
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
+from tests.up.support import CONTEXT, NAME, kubeslurm, run_line, try_line, up
 
-NAME = os.environ.get("KUBESLURM_E2E", "e2e") + "-up"
-CONTEXT = f"kubeslurm-{NAME}"
 OTHER_OPERATOR = {
     "apiVersion": "coordination.k8s.io/v1",
     "kind": "Lease",
     "metadata": {"name": "slurm-operator", "namespace": "default"},
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Kubernetes]:
-    """A cluster that does not exist before these tests, and is deleted after them."""
-    cluster = Kubernetes(NAME)
-    cluster.down(purge=True)
-    yield cluster
-    cluster.close()
-    cluster.down(purge=True)
-    login.for_context(CONTEXT).delete()
-
-
-@pytest.fixture(scope="module")
-def first_output(cluster: Kubernetes) -> str:
-    """The output of the first `up`."""
-    return up(cluster, "--name", NAME, "--nodes", "2")
 
 
 @pytest.fixture(scope="module")
@@ -70,41 +47,14 @@ def publish(cluster: Kubernetes) -> None:
         store.push(published, cluster.registry, ca=cluster.ca)
 
 
-def kubeslurm(*args: str, cluster: Kubernetes, answer: str = "") -> "subprocess.CompletedProcess[str]":
-    program = Path(sys.executable).with_name("kubeslurm")
-    env = os.environ | {
-        "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
-        "KUBECONFIG": str(cluster.home.kubeconfig),
-    }
-    return subprocess.run(
-        [program, *args], input=answer, env=env, capture_output=True, text=True, timeout=580, check=False
-    )
-
-
-def up(cluster: Kubernetes, *args: str) -> str:
-    done = kubeslurm("up", *args, cluster=cluster)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def try_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-    """Run the printed line that matches the pattern in a shell."""
-    (line,) = (line for line in output.splitlines() if line.startswith("  ") and re.search(pattern, line))
-    env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
-    return subprocess.run(
-        ["bash", "-c", line], input=stdin, env=env, capture_output=True, text=True, timeout=300, check=False
-    )
-
-
-def run_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> str:
-    """Run that line and return its output; it must succeed."""
-    done = try_line(cluster, output, pattern, stdin)
-    assert done.returncode == 0, f"{done.args[-1]}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
 def completed_jobs(sacct: str) -> set[str]:
     return {line.split()[0] for line in sacct.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
+
+
+def job_states(cluster: Kubernetes, output: str) -> list[tuple[str, str]]:
+    """Name and state of every job that accounting knows."""
+    rows = [line.split() for line in run_line(cluster, output, r"sacct .*$").splitlines()]
+    return [(row[1], row[-2]) for row in rows if row[0].isdigit()]
 
 
 def check_lines(cluster: Kubernetes, output: str, before: Set[str] = frozenset()) -> Set[str]:
@@ -161,6 +111,8 @@ def test_jobs_in_accounting_survive_down_and_up(cluster: Kubernetes) -> None:
     check_lines(cluster, output, before)
     # `up` ran a job in between. If slurmctld had lost the last job before `down`, it would reuse its id.
     assert submit(cluster, output) > last + 1
+    # It was offered to workers that had registered: Slurm ends the jobs of a node that comes back as rebooted.
+    assert {state for name, state in job_states(cluster, output) if name == "hostname"} == {"COMPLETED"}
 
 
 def test_up_with_a_context_changes_nothing_without_confirmation(

@@ -10,6 +10,8 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 
+DEADLINE = 180.0  # seconds for one command; the longest waits for a job
+
 
 class Access(msgspec.Struct, frozen=True):
     """The kubectl command of a cluster, and the options that select the cluster for helm."""
@@ -19,7 +21,13 @@ class Access(msgspec.Struct, frozen=True):
 
     def run(self, *args: str, stdin: str | None = None) -> str:
         """Run kubectl and return its output; raises with its error message if it fails."""
-        done = subprocess.run([*self.kubectl, *args], input=stdin, capture_output=True, text=True, check=False)
+        try:
+            done = subprocess.run(
+                [*self.kubectl, *args], input=stdin, capture_output=True, text=True, check=False, timeout=DEADLINE
+            )
+        except subprocess.TimeoutExpired:
+            message = f"kubectl {' '.join(args[:3])} has had no answer for {DEADLINE:.0f} seconds."
+            raise LocalError(message, "Check that the cluster works, and run the same command again.") from None
         if done.returncode:
             raise LocalError(f"kubectl {' '.join(args[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout
