@@ -111,8 +111,11 @@ def test_one_command_at_a_time_works_on_a_cluster_and_an_interrupted_one_leaves_
     repair(slurm)
 
 
-def test_a_node_that_was_killed_is_started_again(slurm: Slurm) -> None:
+def test_a_node_that_was_killed_and_its_object_deleted_comes_back(slurm: Slurm) -> None:
     node = Workers(slurm).pod(Workers(slurm).away_from_slurmctld())["spec"]["nodeName"]
     slurm.cluster.node(node).kill()
+    slurm.cluster.kubeconfig.unlink()
     assert f"start {node}" in repair(slurm)
-    assert slurm.cluster.node(node).status.state == "running"
+    slurm.cluster.kubectl("delete", "node", node)
+    assert f"register {node}" in repair(slurm)
+    slurm.wait_until_idle(2)

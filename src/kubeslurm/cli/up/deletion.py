@@ -11,7 +11,7 @@ from kubeslurm.cli.up.helm import Release
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host.progress import Step
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 PAUSE = 0.5
 KINDS = ("accountings", "controllers", "restapis", "nodesets", "loginsets", "tokens")
 # These wait until the last NodeSet is gone: workers are drained with their help.
@@ -20,16 +20,16 @@ OWNER = "meta.helm.sh/release-name"
 
 
 def leftovers(access: Access, release: Release) -> list[Tree]:
-    """The namespace of a release that is not installed, and what is left in it of an earlier installation."""
-    kinds = ",".join(["namespaces", *(f"{kind}.slinky.slurm.net" for kind in KINDS)])
+    """What is left of an earlier installation of a release that is not installed."""
+    kinds = ",".join(f"{kind}.slinky.slurm.net" for kind in KINDS)
     found = access.get_json("get", kinds, f"--namespace={release.namespace}")["items"]
-    return [tree for tree in found if _belongs(tree, release)]
+    return [tree for tree in found if tree["metadata"].get("annotations", {}).get(OWNER) == release.name]
 
 
 def wait_until_gone(access: Access, step: Step, wanted: Sequence[Tree]) -> None:
     """Wait until none of these objects is being deleted; raises if that takes long, or cannot end."""
     end = time.monotonic() + TIMEOUT
-    while deleting := _deleting(found := objects.live(access, wanted) if wanted else []):
+    while deleting := _deleting(found := objects.live(access, wanted)):
         if held := held_objects(found):
             _release(access, held)
         step.update(note=f"waiting until {objects.title(deleting[0])} is deleted")
@@ -63,14 +63,9 @@ def _release(access: Access, held: Sequence[Tree]) -> None:
             access.run(*command, "--overwrite")
 
 
-def _belongs(tree: Tree, release: Release) -> bool:
-    if tree["kind"] == "Namespace":
-        return bool(tree["metadata"]["name"] == release.namespace)
-    return bool(tree["metadata"].get("annotations", {}).get(OWNER) == release.name)
-
-
 def _deleting(trees: Iterable[Tree]) -> list[Tree]:
-    return [tree for tree in trees if objects.is_deleting(tree)]
+    """Those that are being deleted, NodeSets first: others wait for them."""
+    return sorted(filter(objects.is_deleting, trees), key=lambda tree: tree["kind"] != "NodeSet")
 
 
 def _cause(tree: Tree) -> str:
@@ -78,5 +73,5 @@ def _cause(tree: Tree) -> str:
     for each in tree.get("status", {}).get("conditions", []):
         if each["type"] in ("Progressing", "Terminating") and each["status"] == "True":
             return str(each["message"])
-    holders = [*tree["metadata"].get("finalizers", []), *tree["spec"].get("finalizers", [])]
+    holders = [*tree["metadata"].get("finalizers", []), *tree.get("spec", {}).get("finalizers", [])]
     return f"it waits for {', '.join(holders) or 'its dependents'}"

@@ -16,6 +16,7 @@ from kubeslurm.local.host.progress import Step
 TIMEOUT = 240.0
 PAUSE = 0.25
 PATIENCE, BRIEFLY = 30, 5  # seconds to wait for idle workers, and for workers that run other jobs
+BUSY_TRIES = 3
 OVERVIEW = f"`kubectl -n {SLURM_NAMESPACE} get slurm,pods`"
 # In the order of their dependencies.
 KINDS = ("accountings", "controllers", "restapis", "nodesets", "loginsets")
@@ -33,19 +34,24 @@ class FirstJob(msgspec.Struct, frozen=True):
 
 def run(access: Access, step: Step, *, since: float) -> FirstJob:
     """Wait until all workers take jobs and run a job on them; `since` is when the cluster was started, if it was."""
-    end = time.monotonic() + TIMEOUT
+    end, tries = time.monotonic() + TIMEOUT, 0
     while True:
         workers = _wait(access, step, "workers", "nodesets", worker_counts)
+        busy = False
         try:
             ready = [node for node in slurm_nodes.read(access) if node.usable(since)]
             if not workers:
                 return FirstJob(0, skipped="There are no workers")
             if len(ready) >= workers:
-                return _srun(access, workers, patience=BRIEFLY if any(node.busy for node in ready) else PATIENCE)
+                busy = any(node.busy for node in ready)
+                return FirstJob(workers, _srun(access, workers, BRIEFLY if busy else PATIENCE))
             note = f"{len(ready)} of {workers} workers have registered with slurmctld"
         except LocalError as error:
             # After `down` and `up`, objects show the state of the last run for a while.
             note = str(error)
+        tries = tries + 1 if busy else 0
+        if tries == BUSY_TRIES:  # not only by what Slurm still cleans up
+            return FirstJob(workers, skipped="The workers are busy with other jobs")
         if time.monotonic() > end:
             raise LocalError(f"The first job could not be run: {note}.", f"See {OVERVIEW}.")
         step.update(note=note)
@@ -97,15 +103,9 @@ def has_accounting(access: Access) -> bool:
     return bool(access.get_json("get", "accountings.slinky.slurm.net", f"--namespace={SLURM_NAMESPACE}")["items"])
 
 
-def _srun(access: Access, workers: int, patience: int) -> FirstJob:
-    """Run a job on all workers that prints one line for each, unless other jobs occupy them."""
-    try:
-        output = slurm_nodes.run(access, "srun", f"--immediate={patience}", f"--nodes={workers}", "hostname")
-    except LocalError:
-        if not any(node.busy for node in slurm_nodes.read(access)):
-            raise
-        return FirstJob(workers, skipped="The workers are busy with other jobs")
-    return FirstJob(workers, output)
+def _srun(access: Access, workers: int, patience: int) -> str:
+    """The output of a job on all workers, one line for each."""
+    return slurm_nodes.run(access, "srun", f"--immediate={patience}", f"--nodes={workers}", "hostname")
 
 
 def _wait(

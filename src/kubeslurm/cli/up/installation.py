@@ -13,7 +13,7 @@ from kubeslurm.cli.up.access import Access, context_access, local_access
 from kubeslurm.cli.up.first_job import FirstJob
 from kubeslurm.cli.up.helm import Release
 from kubeslurm.cli.up.login import SshAccess
-from kubeslurm.local.cluster import nodespec
+from kubeslurm.local.cluster import nodespec, recovery
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.cluster.nodespec import NodeSpec
 from kubeslurm.local.errors import LocalError
@@ -47,7 +47,7 @@ class Installation(msgspec.Struct, frozen=True):
         specs = nodespec.nodes(nodes, []) if nodes is not None else None
         now = time.time()
         started, changed, tags = _start_and_build(cluster, specs, progress)
-        restarted = cluster.start_stopped_nodes(progress)
+        recovered = not started and recovery.recover_nodes(cluster, progress)
         with progress.step("push images"):
             images.push(tags, cluster)
         ssh = SshAccess(cluster.home.path / "login", cluster.spec.address)
@@ -55,7 +55,7 @@ class Installation(msgspec.Struct, frozen=True):
             local_access(cluster),
             tags,
             on_this_machine=True,
-            changed=started or changed or restarted,
+            changed=started or changed or recovered,
             started=now if started else 0.0,
             ssh=ssh,
         )
@@ -147,7 +147,7 @@ def _start_and_build(
 
 def _install_crds_early(cluster: Cluster, running: bool, progress: Progress, cancelled: Event) -> bool:
     """Install the CRDs as soon as the API server serves, seconds before the nodes are ready."""
-    while not (cluster.running and cluster.home.serving.exists()):
+    while not (cluster.running and cluster.home.serving.exists() and cluster.home.kubeconfig.exists()):
         if cancelled.wait(0.05):
             return False
     return repair.ensure_crds(repair.Situation(local_access(cluster), alone=True, settled=running), progress)

@@ -24,7 +24,7 @@ class Situation(msgspec.Struct, frozen=True):
 def ensure(at: Situation, release: Release, record: Record | None, progress: Progress, *, wait: bool = False) -> bool:
     """Bring a release to the desired state; returns False if nothing had to be done."""
     wanted = _wanted(at.access, release, record)
-    found = objects.live(at.access, wanted) if wanted else []
+    found = objects.live(at.access, wanted)
     defects = objects.compare(wanted, found, settled=at.settled) if record else []
     if not defects and record and (record.status, record.digest) == (helm.DEPLOYED, release.digest):
         return False
@@ -49,6 +49,7 @@ def ensure_crds(at: Situation, progress: Progress) -> bool:
 
 def _wanted(access: Access, release: Release, record: Record | None) -> list[Tree]:
     """The objects that the release has, or that an earlier installation of it has left behind."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": release.namespace}}
     if record is not None:
-        return objects.expected(helm.manifest(access, release), release.namespace)
-    return deletion.leftovers(access, release) if release.name == releases.SLURM else []
+        return [namespace, *objects.expected(helm.manifest(access, release), release.namespace)]
+    return [namespace, *(deletion.leftovers(access, release) if release.name == releases.SLURM else [])]

@@ -131,14 +131,6 @@ class Cluster:
                 readiness.wait_until_ready(self.home, spec, step, time.monotonic() + timeout)
         return True
 
-    def start_stopped_nodes(self, progress: Progress) -> bool:
-        """Start the nodes of a running cluster that a user has stopped; returns whether there were any."""
-        stopped = [node.name for node in self.status().nodes if node.state == "stopped"]
-        for name in stopped:
-            with progress.step(f"start {name}"):
-                self.node(name).start()
-        return bool(stopped)
-
     def down(self, *, purge: bool = False, before: Callable[[], None] = lambda: None) -> bool:
         """Stop the cluster, after `before` if its state is to be kept; returns False if it was not running."""
         if not self.home.path.exists():

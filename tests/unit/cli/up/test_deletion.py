@@ -87,7 +87,11 @@ def test_a_deletion_that_takes_long_is_reported_with_its_cause(
 def test_only_what_an_earlier_installation_left_in_the_namespace_counts() -> None:
     ours = tree("Controller", annotations={"meta.helm.sh/release-name": "slurm"})
     another = tree("Controller", name="b", annotations={"meta.helm.sh/release-name": "b"})
-    namespaces = [tree("Namespace"), tree("Namespace", name="default")]
-    cluster = Cluster((), (), [[*namespaces, ours, another, tree("NodeSet")]], [])
-    release = Release("slurm", "slurm", Path(), {})
-    assert deletion.leftovers(cluster, release) == [namespaces[0], ours]
+    cluster = Cluster((), (), [[ours, another, tree("NodeSet")]], [])
+    assert deletion.leftovers(cluster, Release("slurm", "slurm", Path(), {})) == [ours]
+
+
+def test_the_nodeset_that_others_wait_for_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion, "TIMEOUT", -1.0)
+    with pytest.raises(LocalError, match="NodeSet slurm is still being deleted"):
+        wait([tree("Accounting", deleted=True), tree("NodeSet", deleted=True)])

@@ -1,5 +1,6 @@
 from typing import Any
 
+import msgspec
 import pytest
 
 from kubeslurm.cli.up import first_job
@@ -17,13 +18,13 @@ def nodeset(desired: int, idle: int, **messages: str) -> dict[str, Any]:
 class StaleCluster(Access, frozen=True):
     """A cluster whose NodeSets still show the state before its restart.
 
-    scontrol shows these lines, one after the other, and then the last again; srun fails if it has a message.
+    scontrol shows these lines, one after the other, and then the last again; srun fails while it has messages.
     """
 
     nodes: list[str]
     ran: list[str]
     replicas: int = 2
-    failure: str = ""
+    failures: list[str] = msgspec.field(default_factory=list)
 
     def get_json(self, *args: str) -> dict[str, Any]:
         return {"items": [nodeset(self.replicas, self.replicas)]}
@@ -37,8 +38,8 @@ class StaleCluster(Access, frozen=True):
         if "srun" not in args:
             return ""
         self.ran.append(" ".join(args))
-        if self.failure:
-            raise LocalError(self.failure)
+        if self.failures:
+            raise LocalError(self.failures.pop())
         return "worker-0\nworker-1\n"
 
 
@@ -100,14 +101,21 @@ def test_without_workers_no_job_is_run_and_up_does_not_wait() -> None:
 
 
 def test_jobs_of_users_that_occupy_the_workers_are_no_failure() -> None:
-    access = StaleCluster((), (), [slurm_nodes("ALLOCATED", 10, 10)], [], failure="Requested nodes are busy")
+    access = StaleCluster((), (), [slurm_nodes("ALLOCATED", 10, 10)], [], failures=["Requested nodes are busy"] * 3)
     job = first_job.run(access, Step("wait"), since=0.0)
     assert job == first_job.FirstJob(2, skipped="The workers are busy with other jobs")
+    assert len(access.ran) == 3
+
+
+def test_workers_that_slurm_still_cleans_up_are_waited_for() -> None:
+    shown = [slurm_nodes("ALLOCATED+COMPLETING", 10, 10), slurm_nodes("IDLE+COMPLETING", 10, 10)]
+    access = StaleCluster((), (), shown, [], failures=["Requested nodes are busy"])
+    assert first_job.run(access, Step("wait"), since=0.0).output == "worker-0\nworker-1\n"
 
 
 def test_a_first_job_that_fails_all_the_time_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(first_job, "TIMEOUT", -1.0)
-    access = StaleCluster((), (), [slurm_nodes("IDLE", 10, 10)], [], failure="srun: error: no route")
+    access = StaleCluster((), (), [slurm_nodes("IDLE", 10, 10)], [], failures=["srun: error: no route"])
     with pytest.raises(LocalError, match="The first job could not be run: srun: error: no route"):
         first_job.run(access, Step("wait"), since=0.0)
 
