@@ -11,7 +11,7 @@ def test_a_worker_that_slurm_has_forgotten_is_started_afresh(slurm: Slurm) -> No
     workers.scale(3)
     workers.wait_until_idle(3)
     before = workers.uids()
-    lost = workers.names()[1]
+    lost = workers.one()
     slurm.run("scontrol", "delete", f"nodename={lost}")
     wait_for("another pod", lambda: workers.uids().get(lost, before[lost]) != before[lost], within=240)
     workers.wait_until_idle(3, within=120)

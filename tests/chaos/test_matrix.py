@@ -1,16 +1,14 @@
 """Every planned act on a NodeSet, alone and with something failing in its middle, while jobs run: none is harmed."""
 
-import itertools
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from tests.support.nodeset import Workers, evict, is_counted, is_protected, node_of
+from tests.support.nodeset import Workers, counted, evict, is_protected, node_of
 from tests.support.slurm import NODESET, Slurm
 from tests.support.waiting import wait_for
 
-WEIGHTS = itertools.count(5000)
 A_MINUTE = 60
 
 Act = Callable[[Workers, int], Iterator[None]]
@@ -58,7 +56,7 @@ def scale(workers: Workers, seconds: int) -> Iterator[None]:
 def rolling_update(workers: Workers, seconds: int) -> Iterator[None]:
     before = workers.uids()
     job = workers.run_job(seconds, "--nodes=2")
-    workers.change({"extraConf": f"Weight={next(WEIGHTS)}"})
+    workers.change_template()
     wait_for("one to drain", lambda: "draining" in states(workers))
     yield
     workers.unharmed(job)
@@ -66,7 +64,7 @@ def rolling_update(workers: Workers, seconds: int) -> Iterator[None]:
 
 
 def cordon(workers: Workers, seconds: int) -> Iterator[None]:
-    name = workers.names()[0]
+    name = workers.one()
     host = node_of(workers.pod(name))
     job = workers.run_job(seconds, "--nodes=2")
     workers.slurm.cluster.kubectl("cordon", host)
@@ -78,10 +76,10 @@ def cordon(workers: Workers, seconds: int) -> Iterator[None]:
 
 def eviction(workers: Workers, seconds: int) -> Iterator[None]:
     job = workers.run_job(seconds, "--nodes=2")
-    name = workers.names()[0]
+    name = workers.one()
     pod, uid = workers.pod(name)["metadata"]["name"], workers.uid(name)
     wait_for("the protection", lambda: is_protected(workers.pod(name)))
-    wait_for("the budget to count it", lambda: is_counted(workers.slurm))
+    wait_for("the budget to count it", lambda: counted(workers.slurm) > 0)
     assert evict(workers.slurm, pod)
     yield
     assert evict(workers.slurm, pod)

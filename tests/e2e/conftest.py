@@ -13,7 +13,7 @@ import pytest
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli.up import images
+from kubeslurm.cli.up import images, releases
 from kubeslurm.cli.up.access import local_access
 from kubeslurm.cli.up.installation import Installation
 from kubeslurm.local.host import cache
@@ -21,7 +21,8 @@ from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
 from tests.support import audit, evidence
 from tests.support.kubernetes import Kubernetes
-from tests.support.settled import put_back, wait_until_settled
+from tests.support.places import bring_home, prefer
+from tests.support.settled import put_back, wait_for_webhook, wait_until_settled
 from tests.support.slurm import Slurm
 
 NAME = "-".join(filter(None, (os.environ.get("KUBESLURM_E2E", "e2e"), os.environ.get("PYTEST_XDIST_WORKER"))))
@@ -32,13 +33,20 @@ REQUESTS = Path(__file__).parents[2] / ".requests"  # what the product asked of 
 
 
 class ByFile(LoadScopeScheduling):  # type: ignore[misc]
-    """One process takes a whole file; one takes all of tests/e2e/users, whose second Slurm cluster is expensive."""
+    """One process takes a whole file, or a whole folder of these.
+
+    The second Slurm cluster of tests/e2e/users is expensive. Scopes with many tests come first: the long tests of
+    tests/e2e/faults, with few in each file, would come last, and one process would wait for the other.
+    """
+
+    FOLDERS = ("users", "faults")
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
-        return "users" if "/users/" in file else file
+        return next((folder for folder in self.FOLDERS if f"/{folder}/" in file), file)
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
 
@@ -54,7 +62,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 @pytest.fixture(scope="session")
-def product() -> Iterator[Installation]:
+def home(pytestconfig: pytest.Config) -> str:
+    """The Kubernetes node that slurmctld was asked to be on; empty for any."""
+    return str(pytestconfig.getoption("slurmctld_on"))
+
+
+@pytest.fixture(scope="session")
+def product(home: str) -> Iterator[Installation]:
     """The product as a user gets it: cluster, images, operator, Slurm with two workers."""
     keep = bool(os.environ.get("KUBESLURM_KEEP"))
     cluster = Kubernetes(NAME)
@@ -66,7 +80,7 @@ def product() -> Iterator[Installation]:
         with cache.lock("end-to-end", on_wait=lambda: progress.print("another test process builds the images")):
             images.build(images.groups(), tasks=Tasks(), progress=progress)
         whole = Installation.local(cluster, None, progress)
-        whole.install(SHORT, progress)
+        whole.install(releases.merge(SHORT, prefer(home) if home else {}), progress)
     try:
         yield whole
     finally:
@@ -93,15 +107,19 @@ def tags_in(cluster: Kubernetes) -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def cluster(product: Installation) -> Iterator[Kubernetes]:
+    """The cluster, with an admission that answers: until then nobody can write a Slurm object."""
     found = Kubernetes(NAME)
+    wait_for_webhook(found)
     yield found
     found.close()
 
 
 @pytest.fixture
-def slurm(cluster: Kubernetes) -> Iterator[Slurm]:
+def slurm(cluster: Kubernetes, home: str) -> Iterator[Slurm]:
     """Slurm with two idle workers, before and after the test; what it has left behind is ended also when it failed."""
     whole = Slurm(cluster)
+    if home:
+        bring_home(whole, home)
     wait_until_settled(whole, WORKERS)
     yield whole
     put_back(whole, WORKERS)

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -126,6 +127,54 @@ def test_a_deleted_certificate_is_issued_again_trusted_and_used(webhook: Cluster
         "the certificates of other replicas are not trusted any more"
     )
     wait_for("the webhook to be called again", lambda: "create it first" in refusal(webhook))
+
+
+@pytest.fixture
+def unanswered(webhook: Cluster) -> Iterator[Cluster]:
+    """The API server calls the webhook where nobody listens; a connection that is open already would not be missed."""
+    call(webhook, port=444)
+    try:
+        wait_for("the webhook to be away", lambda: "failed calling webhook" in refusal(webhook))
+        yield webhook
+    finally:
+        call(webhook, port=443)
+        wait_for("the webhook to be called again", lambda: "create it first" in refusal(webhook))
+
+
+def call(cluster: Cluster, *, port: int) -> None:
+    """Has the webhook called on this port."""
+    (tree,) = (each for each in chart() if each["kind"] == VALIDATING_WEBHOOKS.kind)
+    changes = [
+        {"op": "replace", "path": f"/webhooks/{at}/clientConfig/service/port", "value": port}
+        for at, _ in enumerate(tree["webhooks"])
+    ]
+    cluster.kubectl("patch", VALIDATING_WEBHOOKS.plural, NAME, "--type=json", "--patch", json.dumps(changes))
+
+
+@pytest.fixture
+def token(webhook: Cluster) -> Iterator[str]:
+    """An object that stays until its finalizer is taken off."""
+    name, here = "tokens.slinky.slurm.net/held", f"--namespace={WHERE}"
+    metadata = {"name": "held", "namespace": WHERE, "finalizers": ["example.org/hold"]}
+    spec = {"jwtKeyRef": {"name": "keys", "key": "jwt.key"}, "username": "me"}
+    tree = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": "Token", "metadata": metadata, "spec": spec}
+    webhook.kubectl("create", "--filename=-", stdin=json.dumps(tree))
+    yield name
+    if webhook.kubectl("get", name, here, "--ignore-not-found"):
+        webhook.kubectl("patch", name, here, "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
+
+
+def test_while_no_webhook_answers_an_object_can_be_labelled_and_deleted(token: str, unanswered: Cluster) -> None:
+    here = f"--namespace={WHERE}"
+    change = unanswered.kubectl_command("patch", token, here, "--type=merge", "--patch")
+    refused = subprocess.run(
+        [*change, '{"spec": {"username": "other"}}'], capture_output=True, text=True, check=False, timeout=180
+    )
+    assert "failed calling webhook" in refused.stderr
+    unanswered.kubectl("label", token, here, "team=blue")
+    unanswered.kubectl("delete", token, here, "--wait=false")
+    unanswered.kubectl("patch", token, here, "--type=merge", "--patch", '{"metadata": {"finalizers": null}}')
+    assert not unanswered.kubectl("get", token, here, "--ignore-not-found")
 
 
 def refusal(cluster: Cluster) -> str:

@@ -66,13 +66,31 @@ async def test_a_second_replica_waits_and_takes_over(definitions: Cluster, names
 async def test_an_operator_in_another_namespace_does_not_act(
     definitions: Cluster, connection: Connection, namespace: str, tmp_path: Path
 ) -> None:
-    async with operator(definitions, tmp_path / "first", namespace) as first:
+    objects = installation.account(installation.OPERATOR, namespace)
+    kubeconfig = await asyncio.to_thread(account, definitions, namespace, objects, tmp_path)
+    flags = [f"--kubeconfig={kubeconfig}", f"--namespace={namespace}", "--leader-elect"]
+    async with running(tmp_path / "first", flags) as first:
         await first.until_it_says("controllers start")
         async with operator(definitions, tmp_path / "second", "default") as second:
             await second.until_it_says("another operator is active")
             assert await holder(connection, "default") == ""
             first.process.send_signal(signal.SIGTERM)
             await second.until_it_says("controllers start")
+
+
+async def test_a_lease_in_a_namespace_without_an_operators_account_stops_nobody(
+    definitions: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    lease = {
+        "apiVersion": LEASE.api_version,
+        "kind": LEASE.kind,
+        "metadata": {"name": "slurm-operator", "namespace": namespace},
+        "spec": {"holderIdentity": "somebody", "leaseDurationSeconds": 3600},
+    }
+    await asyncio.to_thread(definitions.kubectl, "apply", "--filename=-", stdin=json.dumps(lease))
+    async with operator(definitions, tmp_path / "log", "default") as replica:
+        await replica.until_it_says("a Lease is ignored")
+        await replica.until_it_says("controllers start")
 
 
 async def test_it_runs_with_the_rights_and_flags_of_the_go_operator(

@@ -24,7 +24,7 @@ async def test_selected_namespaces_need_only_roles_there_and_read_access_to_node
         return await asyncio.to_thread(definitions.kubectl, *args, stdin=stdin)
 
     rights, flags = chart(namespace)
-    assert cluster_rules(rights) == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}]
+    assert cluster_rules(rights) == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}]
     # The objects that must not be touched are created first.
     for place in (OTHER, SELECTED):
         await kubectl("create", "namespace", place)

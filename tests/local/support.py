@@ -13,6 +13,7 @@ from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host import cgroups
 from tests.support import waiting
+from tests.support.kubernetes import Kubernetes, run
 
 Tree = dict[str, Any]
 BOX = "localhost/testbox:1"
@@ -49,6 +50,20 @@ class Namespace:
         self.apply(*pods)
         for tree in pods:
             self.wait(f"pod/{tree['metadata']['name']}", "condition=Ready")
+
+
+def evidence(cluster: Kubernetes) -> str:
+    """What a cluster shows of itself: its components, nodes, pods and events."""
+    try:
+        status = cluster.status()
+        every = (*status.nodes, *status.components)
+        parts = [f"{each.name}: {each.state}, {each.restarts} restarts, last exit {each.last_exit}" for each in every]
+        for words in (("get", "nodes,pods", "--output=wide"), ("get", "events", "--sort-by=.lastTimestamp")):
+            done = run(cluster.kubectl_command(*words, "--all-namespaces", "--request-timeout=20s"), deadline=60)
+            parts += [f"$ kubectl {' '.join(words)}", *(done.stdout + done.stderr).splitlines()[-60:]]
+    except (AssertionError, LocalError, OSError) as error:  # the cluster may be what is broken
+        return str(error)
+    return "\n".join(parts)
 
 
 def pod(name: str, script: str = "sleep 2147483647", *, node: str = "", **spec: Any) -> Tree:
@@ -112,10 +127,25 @@ SETTINGS = (
 
 
 def files() -> set[str]:
-    """Files outside the state directory that may be ours, by their name."""
+    """Files outside the state directory that may be ours, by their name; not those of other runs of these tests."""
     walks = (walk for root in SYSTEM_DIRECTORIES for walk in os.walk(root))
     found = {f"{folder}/{name}" for folder, folders, names in walks for name in (*folders, *names)}
-    return set(filter(OURS.search, found | set(os.listdir("/tmp"))))  # noqa: S108
+    others = {name for name in os.listdir("/tmp") if not name.startswith("kubeslurm-")}  # noqa: S108
+    return set(filter(OURS.search, found | others))
+
+
+def machine() -> tuple[set[str], set[str], set[str]]:
+    """What a cluster could change on its machine: mount points, network links, kernel settings."""
+    return mounts(), links(), {f"{name}={value}" for name, value in kernel_settings().items()}
+
+
+def wait_until_machine_is_as(before: tuple[set[str], set[str], set[str]]) -> None:
+    """Until nothing is there that was not there before: what others do on this machine may come and go."""
+
+    def added() -> list[str]:
+        return [name for then, now in zip(before, machine(), strict=True) for name in now - then]
+
+    wait_for("nothing to be added to the machine", lambda: not added(), story=lambda: f"added: {added()}")
 
 
 def kernel_settings() -> dict[str, str]:

@@ -1,11 +1,11 @@
 """The audit log of the API server."""
 
 import json
-import subprocess
 
 from kubeslurm.local.cluster import network
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.local.support import Namespace, Tree, wait_for
+from tests.support.kubernetes import run
 
 
 def audit_events(cluster: Cluster) -> list[Tree]:
@@ -19,7 +19,7 @@ def test_only_requests_of_service_accounts_are_logged(cluster: Cluster, namespac
     access = ("--kubeconfig=/dev/null", f"--server={server}", f"--certificate-authority={cluster.ca}")
     kubectl = cluster.kubectl_command()[0]
     command = [kubectl, *access, f"--token={token}", f"--namespace={namespace.name}", "get", "secret", "some"]
-    assert "forbidden" in subprocess.run(command, capture_output=True, text=True, check=False).stderr
+    assert "forbidden" in run(command).stderr
 
     def found() -> list[Tree]:
         return [each for each in audit_events(cluster) if each.get("objectRef", {}).get("namespace") == namespace.name]

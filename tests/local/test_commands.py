@@ -15,6 +15,7 @@ from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.host.tasks import Tasks
 from kubeslurm.local.images import buildah, store
 from kubeslurm.local.images.builder import KEPT_TAGS
+from tests.support.kubernetes import run
 
 CONFIG_MAP = "{apiVersion: v1, kind: ConfigMap, metadata: {name: typed, namespace: default}}"
 
@@ -88,7 +89,7 @@ def image_name() -> Iterator[str]:
 def program(*args: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
     """Run the command as a process: some commands replace themselves by another program."""
     argv = [str(Path(sys.executable).with_name("kubeslurm")), "local", *args]
-    return subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, timeout=500)
+    return run(argv, stdin=stdin)
 
 
 @pytest.mark.parametrize(

@@ -19,35 +19,35 @@ from tests.local.support import (
     any_alive,
     control_groups,
     files,
-    kernel_settings,
-    links,
     listeners,
-    mounts,
+    machine,
     processes,
     service,
     wait_for,
+    wait_until_machine_is_as,
 )
+from tests.support.kubernetes import Kubernetes
 
 
 @pytest.fixture
-def small(state_home: Path) -> Iterator[Cluster]:
+def small(state_home: Path) -> Iterator[Kubernetes]:
     """A separate cluster for one test."""
-    yield Cluster("small")
-    Cluster("small").down(purge=True)
+    found = Kubernetes("small")
+    yield found
+    found.down(purge=True)
 
 
 def test_down_keeps_the_state_of_a_cluster_and_leaves_nothing_else(small: Cluster) -> None:
-    before = mounts(), links(), kernel_settings()
-    files_before = files()
+    before, files_before = machine(), files()
     assert small.up(nodespec.nodes(1, []))
-    assert (mounts(), links(), kernel_settings()) == before
+    wait_until_machine_is_as(before)
     small.kubectl("create", "configmap", "kept", "--from-literal=a=b")
     address, ca = small.spec.address, small.ca.read_bytes()
     running = processes(small)
     assert len(running) > 10
     assert small.down()
     assert not any_alive(running)
-    assert (mounts(), links(), kernel_settings()) == before
+    wait_until_machine_is_as(before)
     assert files() - files_before == set()
     assert control_groups(small) == []
     assert not small.home.run.exists()
@@ -161,10 +161,10 @@ Cluster("small").up([])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_an_interrupted_up_leaves_nothing_running(small: Cluster, number: signal.Signals) -> None:
-    with subprocess.Popen([sys.executable, "-c", ENDLESS_UP], stdout=subprocess.PIPE) as command:
-        assert command.stdout is not None
-        assert command.stdout.readline() == b"waiting\n"
+def test_an_interrupted_up_leaves_nothing_running(small: Cluster, number: signal.Signals, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as out, subprocess.Popen([sys.executable, "-c", ENDLESS_UP], stdout=out, stderr=out) as command:
+        wait_for("`up` to wait", lambda: "waiting\n" in log.read_text(), story=log.read_text)
         init = wait_for("the init to start", small.home.init)
         running = wait_for("processes of the cluster", lambda: processes(small))
         command.send_signal(number)

@@ -1,15 +1,18 @@
 """What works for pods: DNS, Services, volumes, limits, logs, exec and port-forward."""
 
 import http.client
+import re
 import socket
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 from kubeslurm.local.cluster.cluster import Cluster
 from tests.local.support import Namespace, Tree, claim, pod, service, wait_for, web
+from tests.support.kubernetes import run
 
 
 def fetch(url: str) -> str:
@@ -128,17 +131,17 @@ def test_logs_can_be_read_and_exec_passes_input_and_exit_code(namespace: Namespa
     assert wait_for("its log", lambda: namespace.kubectl("logs", "talker").strip()) == "text"
     assert namespace.kubectl("exec", "-i", "talker", "--", "tr", "a-z", "A-Z", stdin="loud") == "LOUD"
     command = cluster.kubectl_command("-n", namespace.name, "exec", "talker", "--", "sh", "-c", "exit 7")
-    assert subprocess.run(command, capture_output=True, check=False).returncode == 7
+    assert run(command).returncode == 7
 
 
-def test_port_forward_reaches_a_pod_from_the_host(namespace: Namespace, cluster: Cluster) -> None:
+def test_port_forward_reaches_a_pod_from_the_host(namespace: Namespace, cluster: Cluster, tmp_path: Path) -> None:
     namespace.start(web("site"))
     command = cluster.kubectl_command("-n", namespace.name, "port-forward", "pod/site", ":8080")
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as forward:
+    log = tmp_path / "log"
+    with log.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=out) as forward:
         try:
-            assert forward.stdout is not None
-            port = forward.stdout.readline().split("127.0.0.1:")[1].split(" ")[0]
-            assert wait_for("a response of the pod", lambda: fetch(f"http://127.0.0.1:{port}")) == "site"
+            found = wait_for("a port", lambda: re.search(r"127\.0\.0\.1:(\d+)", log.read_text()), story=log.read_text)
+            assert wait_for("a response of the pod", lambda: fetch(f"http://127.0.0.1:{found[1]}")) == "site"
         finally:
             forward.terminate()
 

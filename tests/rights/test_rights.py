@@ -44,7 +44,7 @@ EXCUSED = (
     # An admission plugin that is off by default wants it of whoever names an owner that blocks.
     | rights("operator.objects", tuple(f"{kind}/finalizers" for kind in SERVED), "update")
     # Metrics are open by default; the chart has these rules only when they are not.
-    | rights("metrics", ("tokenreviews", "subjectaccessreviews"), "create")
+    | rights("metrics", ("tokenreviews",), "create")
     # There is a mutating webhook only when the chart is told to look at bindings of pods.
     | rights("webhook.trust", ("mutatingwebhookconfigurations",), "patch")
 )

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.support import waiting
+from tests.support.kubernetes import run
 from tests.support.waiting import WITHIN
 
 # A command that fails counts as not yet: daemons start and take over while they are asked.
@@ -123,7 +124,7 @@ class Host:
     def run(self, *command: str) -> str:
         """Runs a command on the host and returns its output."""
         enter = ["nsenter", f"--target={self.first}", "--mount", "--pid", "--net", "--uts", "--root", "--wd"]
-        done = subprocess.run([*enter, *command], capture_output=True, text=True, timeout=WITHIN, check=False)
+        done = run([*enter, *command], deadline=WITHIN)
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 

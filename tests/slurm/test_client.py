@@ -141,3 +141,13 @@ async def runs_with(client: SlurmClient, text: str) -> None:
     async with asyncio.timeout(WITHIN):
         while (running := await client.conf()) is None or running.checksum != conf.checksum(text):  # noqa: ASYNC110
             await asyncio.sleep(0.1)
+
+
+async def test_a_reservation_is_deleted_and_a_missing_one_counts_as_deleted(
+    client: SlurmClient, cluster: Cluster
+) -> None:
+    options = ("starttime=now+1hour", "duration=10", "nodes=n1", "users=root", "flags=maint,ignore_jobs")
+    cluster.controller.run("scontrol", "create", "reservation", "reservation=SlurmOperatorMaint-gpu", *options)
+    await client.delete_reservation("SlurmOperatorMaint-gpu")
+    assert "SlurmOperatorMaint" not in cluster.controller.run("scontrol", "show", "reservation")
+    await client.delete_reservation("SlurmOperatorMaint-gpu")

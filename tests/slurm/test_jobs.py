@@ -25,6 +25,25 @@ async def test_a_busy_node_is_draining_and_is_not_deleted(client: SlurmClient, c
     assert await client.node(name) is not None
 
 
+async def test_a_suspended_job_leaves_its_node_looking_drained_and_is_listed_on_it(
+    client: SlurmClient, cluster: Cluster
+) -> None:
+    job = cluster.submit()
+    running = await client.job(job)
+    assert running is not None
+    name = running.nodes
+    await client.update_nodes([name], NodeUpdate.drain("busy"))
+    cluster.controller.run("scontrol", "suspend", str(job))
+    jobs = JobStore(client)
+    await jobs.update()
+    assert (await read(client, name)).drained
+    assert [each.job_state for each in jobs.on(name)] == [("SUSPENDED",)]
+    assert jobs.unplaced() == frozenset()
+    cluster.controller.run("scontrol", "resume", str(job))
+    assert not (await read(client, name)).drained
+    assert await jobs.still_on(job, name) is not None
+
+
 async def test_jobs_are_listed_read_and_cancelled(client: SlurmClient, cluster: Cluster) -> None:
     # A job without a limit has that of a year if it was started by backfill, and none if not.
     job = cluster.submit("--time=90")

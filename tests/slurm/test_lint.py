@@ -10,17 +10,16 @@ from kubeslurm.slurm.rest.client import SlurmClient
 from tests.slurm.lab import CONF, Lab, Roots, answers
 
 BAD = [
-    "Bogus=1",
     "MaxJobCount=many",
     "MaxJobCount=",
     "hello world",
     "TrackWCKey=maybe",
-    "PartitionName=x Nodes=ALL Bogus=1",
     "PartitionName=x Nodes=ALL Default=maybe",
     "PartitionName=x Nodes=nowhere",
     "PartitionName=x Nodes=w,nowhere",
     "SlurmctldParameters=enable_stepmgr",
 ]
+UNKNOWN = ["Bogus=1", "PartitionName=x Nodes=ALL Bogus=1"]
 GOOD = [
     "MaxJobCount=1234",
     "maxjobcount = 4321",
@@ -54,6 +53,17 @@ async def client(running: Lab) -> AsyncIterator[SlurmClient]:
 async def test_what_slurmctld_refuses_the_lint_finds(line: str, running: Lab, client: SlurmClient) -> None:
     text = f"{CONF}{line}\n"
     assert any(problem.severity == "error" and problem.line for problem in conf.lint({"slurm.conf": text}))
+    running.write("slurm.conf", text)
+    with pytest.raises(Refused):
+        await client.reconfigure()
+
+
+@pytest.mark.parametrize("line", UNKNOWN)
+async def test_a_key_that_slurmctld_does_not_know_is_left_to_it(line: str, running: Lab, client: SlurmClient) -> None:
+    text = f"{CONF}{line}\n"
+    (remark,) = conf.lint({"slurm.conf": text, "cgroup.conf": "CgroupPlugin=disabled\n"})
+    assert remark.severity == "warning"
+    assert "unknown key Bogus" in remark.message
     running.write("slurm.conf", text)
     with pytest.raises(Refused):
         await client.reconfigure()

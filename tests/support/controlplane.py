@@ -21,7 +21,8 @@ from kubeslurm.reconcile.token.reconciler import TokenReconciler
 from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
-from kubeslurm.slurm.rest.models import Node, Nodes, Ping, RunningConf
+from kubeslurm.slurm.jobs import JobStore
+from kubeslurm.slurm.rest.models import Job, JobState, Node, Nodes, Ping, RunningConf
 from kubeslurm.slurm.snapshot import Snapshot
 from tests.support.fake_apiserver import FakeApiServer
 from tests.support.fake_storage import Address
@@ -49,6 +50,7 @@ class FakeSlurm:
         self.reconfigured = 0
         self.read = ""
         self.nodes_now: tuple[Node, ...] = ()
+        self.jobs_now: tuple[Job, ...] = ()
         self.failure: SlurmError | TimeoutError | None = None
 
     async def reconfigure(self) -> None:
@@ -65,6 +67,14 @@ class FakeSlurm:
 
     async def nodes(self, _since: int | None = None) -> Nodes:
         return Nodes(nodes=self.nodes_now, last_update=1)
+
+    async def jobs_state(self) -> tuple[JobState, ...]:
+        if self.failure is not None:
+            raise self.failure
+        return tuple(JobState(job.job_id, job.job_state) for job in self.jobs_now)
+
+    async def job(self, job_id: int) -> Job | None:
+        return next((job for job in self.jobs_now if job.job_id == job_id), None)
 
     async def release(self) -> str:
         return "26.05.5"
@@ -119,6 +129,7 @@ class ControlPlane:
         cluster = SlurmCluster(KEY, ["http://rest"], b"key")
         cluster.client = self.slurm  # type: ignore[assignment]
         cluster.snapshot = Snapshot(self.slurm, clock=asyncio.get_running_loop().time)  # type: ignore[arg-type]
+        cluster.jobs = JobStore(self.slurm, clock=asyncio.get_running_loop().time)  # type: ignore[arg-type]
         await cluster.snapshot.poll()
         self.clusters._clusters[KEY] = cluster
 
@@ -143,6 +154,11 @@ class ControlPlane:
         }
         status = self.server.objects.get(Address("controllers", "ns", "c"), {}).get("status", {})
         await self.make("Controller", "c", "controllers", spec=base | spec, status=status)
+
+    async def make_nodeset(self, name: str = "gpu", **spec: Any) -> None:
+        partition = {"enabled": True, "config": "MaxTime=UNLIMITED"}
+        base = {"controllerRef": {"name": "c"}, "slurmd": {"image": "slurmd:1"}, "partition": partition}
+        await self.make("NodeSet", name, "nodesets", spec=base | spec)
 
     async def make_keys(self, key: bytes = JWT_KEY) -> None:
         data = {"slurm.key": _b64(b"slurm"), "jwt.key": _b64(key)}
@@ -181,6 +197,15 @@ class ControlPlane:
         status = {"phase": "Running", "containerStatuses": [{"name": "trial", "state": {"terminated": ended}}]}
         await self.server.put(copy.deepcopy(trial) | {"status": status}, "pods")
         await self.settle()
+
+    async def roll_out(self) -> None:
+        """Let a changed configuration become the running one."""
+        await self.turn()
+        if self.trials():
+            await self.end_trial()
+            await self.turn()
+            self.refresh_mount()
+            await self.turn(6)
 
     async def run_slurmctld(self, uid: str = "pod-1") -> None:
         """Start the StatefulSet's pod with what is mounted."""

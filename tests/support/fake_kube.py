@@ -29,14 +29,15 @@ KINDS: tuple[Kind[Any], ...] = (
     kinds.RESTAPI,
     kinds.SECRET,
     kinds.SERVICE,
+    kinds.STATEFULSET,
 )
 
 
 class FakeKube:
     """An API server with the interface of the client; it records writes, and pods that were deleted under a job."""
 
-    def __init__(self, has_processes: Callable[[str], bool]) -> None:
-        self.has_processes = has_processes
+    def __init__(self) -> None:
+        self.has_processes: Callable[[Tree], bool] = lambda _pod: False
         self.violations: list[str] = []
         self.versions = itertools.count(100)
         self.trees: dict[tuple[str, Key], Tree] = {}
@@ -63,11 +64,13 @@ class FakeKube:
         if "creationTimestamp" not in metadata:
             metadata["creationTimestamp"] = stamp()
         self.trees[kind.plural, key_of_tree(tree)] = tree
-        self.caches.store(kind).put(_read(kind, tree))
+        if kind in KINDS:
+            self.caches.store(kind).put(_read(kind, tree))
 
     def remove(self, kind: Kind[Any], key: Key) -> None:
         self.trees.pop((kind.plural, key), None)
-        self.caches.store(kind).remove(key)
+        if kind in KINDS:
+            self.caches.store(kind).remove(key)
 
     def pods(self) -> builtins.list[Tree]:
         return [tree for (plural, _), tree in list(self.trees.items()) if plural == POD.plural]
@@ -92,8 +95,7 @@ class FakeKube:
         if kind is POD:
             created["status"] = {"phase": "Pending"}
         self._write("create", kind, created)
-        if kind in KINDS:
-            self.put(kind, created)
+        self.put(kind, created)
         found: Resource = _read(kind, created)
         return found
 
@@ -118,7 +120,7 @@ class FakeKube:
         if kind is not POD:
             self.remove(kind, key)
             return
-        if self.has_processes(tree["spec"]["hostname"]):
+        if self.has_processes(tree):
             self.violations.append(f"{key.name} was deleted under a running job")
         deleted = copy.deepcopy(tree)
         deleted["metadata"] |= {"deletionTimestamp": stamp(), "deletionGracePeriodSeconds": 30}
@@ -142,8 +144,14 @@ class FakeKube:
             self.put(kind, tree)
         return self.caches.store(kind).get(Key(*obj.key))
 
-    async def remove_finalizer(self, kind: Kind[Any], obj: Any, _name: str) -> None:
-        self.remove(kind, Key(*obj.key))
+    async def remove_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> None:
+        tree = copy.deepcopy(self.trees[kind.plural, Key(*obj.key)])
+        rest = [each for each in tree["metadata"].get("finalizers", ()) if each != name]
+        tree["metadata"]["finalizers"] = rest
+        if rest or not tree["metadata"].get("deletionTimestamp"):
+            self.put(kind, tree)
+        else:
+            self.remove(kind, Key(*obj.key))
 
     def _write(self, verb: str, kind: Kind[Any], tree: Tree) -> None:
         self.writes.append(f"{verb} {kind.plural} {tree['metadata'].get('name', '')}")
@@ -154,6 +162,9 @@ def _merge(tree: Tree, patch: Tree) -> None:
         if field == "conditions":
             kept = {each["type"]: each for each in tree.get(field, ())} | {each["type"]: each for each in value}
             tree[field] = [each for each in kept.values() if each.get("$patch") != "delete"]
+        elif field == "ownerReferences":
+            kept = {each["uid"]: each for each in (*tree.get(field, ()), *value)}
+            tree[field] = list(kept.values())
         elif value is None:
             tree.pop(field, None)
         elif isinstance(value, dict):

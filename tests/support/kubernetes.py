@@ -8,7 +8,7 @@ import json
 import ssl
 import subprocess
 from base64 import b64decode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from tempfile import NamedTemporaryFile
 from typing import Any, NamedTuple
@@ -182,11 +182,13 @@ class Kubernetes(Cluster):
         return context
 
 
-def run(argv: Sequence[str], *, stdin: str | None = None) -> "subprocess.CompletedProcess[str]":
+def run(
+    argv: Sequence[str], *, stdin: str | None = None, env: Mapping[str, str] | None = None, deadline: float = DEADLINE
+) -> "subprocess.CompletedProcess[str]":
     """A program with a deadline; fails with the command and what it printed so far."""
     source: dict[str, Any] = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
     try:
-        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=DEADLINE, **source)
+        return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=deadline, env=env, **source)
     except subprocess.TimeoutExpired as late:
-        printed = f"{late.stdout or b''!r} {late.stderr or b''!r}"
-        raise AssertionError(f"{' '.join(argv)} has not ended after {DEADLINE:.0f} s: {printed}") from None
+        printed = b"\n".join(filter(None, (late.stdout, late.stderr))).decode(errors="replace")
+        raise AssertionError(f"{' '.join(argv)} has not ended after {deadline:g} s:\n{printed}") from None

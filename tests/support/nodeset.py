@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tests.support.kubernetes import Kubernetes, run
+from tests.support.places import of_slurmctld
 from tests.support.slurm import NODESET, RESTAPI, Slurm
 from tests.support.waiting import WITHIN, wait_for
 
@@ -82,10 +83,24 @@ class Workers:
         """The Slurm nodes of the pods there are: which ones depends on what was scaled before."""
         return sorted(self.pods())
 
+    def one(self) -> str:
+        """Any worker: nothing is known of its number or its Kubernetes node."""
+        return self.names()[0]
+
+    def both(self) -> tuple[str, str]:
+        """The workers of a NodeSet that has two: nothing is known of their numbers or their Kubernetes nodes."""
+        first, second = self.names()
+        return first, second
+
     def away_from_slurmctld(self) -> str:
         """A worker on another Kubernetes node than slurmctld, so that the node can be lost and Slurm still be asked."""
-        taken = node_of(self.slurm.get("pod", self.slurm.controller))
+        taken = of_slurmctld(self.slurm)
         return next(name for name, pod in sorted(self.pods().items()) if node_of(pod) != taken)
+
+    def change_template(self) -> None:
+        """Changes what all workers shall be, to something that they are not."""
+        before: str = self.slurm.get(NODESET, self.name)["spec"].get("extraConf", "")
+        self.change({"extraConf": f"Weight={int(before.removeprefix('Weight=') or 1) + 1}"})
 
     def pod(self, node: str) -> dict[str, Any]:
         """The pod of a Slurm node, as soon as there is one: it may just be on its way back."""
@@ -211,10 +226,10 @@ def evict(slurm: Slurm, pod: str) -> str:
     return done.stderr if done.returncode else ""
 
 
-def is_counted(slurm: Slurm) -> bool:
-    """Whether the disruption budget knows of a busy worker."""
+def counted(slurm: Slurm) -> int:
+    """How many busy workers the disruption budget knows of."""
     budget: Mapping[str, Any] = slurm.get("poddisruptionbudget", "slurm-workers-pdb-slurm")
-    return int(budget["status"]["expectedPods"]) > 0
+    return int(budget["status"]["expectedPods"])
 
 
 def node_of(pod: dict[str, Any]) -> str:

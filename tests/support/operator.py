@@ -58,13 +58,22 @@ class Replica:
         return None
 
     async def until_ready(self) -> None:
-        async with asyncio.timeout(DEADLINE):
+        async with self._deadline("to be ready"):
             while (answer := await self.get(self.health, "/readyz")) is None or answer.status_code != 200:
                 assert self.process.returncode is None, self.log.read_text()
                 await asyncio.sleep(0.1)
 
+    @asynccontextmanager
+    async def _deadline(self, what: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(DEADLINE):
+                yield
+        except TimeoutError:
+            said = self.log.read_text()
+            raise AssertionError(f"waited {DEADLINE} s in vain for the operator {what}:\n{said}") from None
+
     async def until_it_says(self, words: str) -> None:
-        async with asyncio.timeout(DEADLINE):
+        async with self._deadline(f"to say {words!r}"):
             while True:
                 ended = self.process.returncode is not None
                 said = self.log.read_text()

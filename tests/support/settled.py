@@ -3,7 +3,7 @@
 from functools import partial
 from typing import Any
 
-from tests.support.kubernetes import Kubernetes
+from tests.support.kubernetes import Kubernetes, run
 from tests.support.nodeset import NAME, Workers
 from tests.support.slurm import KINDS, NODESET, Slurm
 from tests.support.waiting import wait_for
@@ -11,12 +11,33 @@ from tests.support.waiting import wait_for
 OBJECTS = (*KINDS, "accountings.slinky.slurm.net", "loginsets.slinky.slurm.net")
 PATIENCE = 300.0  # seconds: some of it may have been killed with its machine by the test before
 LOST = "node.kubernetes.io/"  # how the taints of nodes begin that are not all there
+# Only the webhook finds this wrong: it names a ConfigMap that does not exist.
+UNUSABLE = """
+apiVersion: slinky.slurm.net/v1beta1
+kind: Controller
+metadata: {name: refused, namespace: default}
+spec:
+  slurmKeyRef: {name: key, key: slurm.key}
+  jwtKeyRef: {name: key, key: jwt.key}
+  configFileRefs: [{name: not-there}]
+"""
+
+
+def wait_for_webhook(cluster: Kubernetes) -> None:
+    """Until the webhook answers: the API server can reach it only some time after its pod is ready."""
+    wait_for("the webhook to refuse", lambda: "create it first" in answer(cluster), story=lambda: answer(cluster))
+
+
+def answer(cluster: Kubernetes) -> str:
+    """What the API server says to an object that only the webhook refuses."""
+    done = run(cluster.kubectl_command("create", "--dry-run=server", "--filename=-"), stdin=UNUSABLE)
+    return done.stdout + done.stderr
 
 
 def wait_until_settled(slurm: Slurm, workers: int) -> None:
     """Until the machines, the operator and this Slurm cluster with its idle workers are as a new test may expect."""
     cluster = slurm.cluster
-    wait_for("all nodes to be ready", lambda: nodes_are_ready(cluster), within=PATIENCE)
+    wait_for("all nodes to be ready", lambda: nodes_are_ready(cluster), within=PATIENCE, story=partial(nodes, cluster))
     wait_for("all objects to be as desired", lambda: is_as_desired(slurm), within=PATIENCE)
     for namespace in (slurm.namespace, "slinky"):
         wait_for(f"the pods of {namespace} to stay", partial(pods_stay, cluster, namespace), within=PATIENCE)
@@ -37,6 +58,14 @@ def put_back(slurm: Slurm, workers: int) -> None:
             Workers(slurm, name).delete()
         elif each["spec"]["replicas"] != workers:
             Workers(slurm, name).scale(workers)
+
+
+def nodes(cluster: Kubernetes) -> str:
+    """Of each node what is wrong with it."""
+    found = {node["metadata"]["name"]: node for node in items(cluster, "nodes")}
+    missing = [f"{each.name} is missing" for each in cluster.spec.nodes if each.name not in found]
+    wrong = [f"{name}: {statuses(node)} {node['spec']}" for name, node in found.items() if not is_whole(node)]
+    return "\n".join([*missing, *wrong])
 
 
 def nodes_are_ready(cluster: Kubernetes) -> bool:

@@ -63,7 +63,7 @@ class Slurm:
     def start(self, *command: str) -> "subprocess.Popen[str]":
         """A command in the slurmctld container that goes on while the test does something else."""
         inside = ("exec", self.controller, "--container=slurmctld", "--", "timeout", str(PATIENCE), *command)
-        argv = self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)
+        argv = ["timeout", str(PATIENCE + 30), *self.cluster.kubectl_command(f"--namespace={self.namespace}", *inside)]
         return subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
     def nodes(self) -> dict[str, str]:

@@ -11,7 +11,7 @@ SCRIPT = """
 import http.client, json, sys, urllib.parse
 url, headers, body = json.loads(sys.argv[1])
 server, path = urllib.parse.urlsplit(url)[1:3]
-connection = http.client.HTTPConnection(server, timeout=10)
+connection = http.client.HTTPConnection(server, timeout=120)
 connection.request("POST" if body else "GET", path, body or None, headers)
 answer = connection.getresponse()
 sys.stdout.write(answer.read().decode())

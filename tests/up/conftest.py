@@ -1,12 +1,15 @@
-"""One cluster that all tests of `kubeslurm up` share."""
+"""One cluster that all tests of `kubeslurm up` share; failures are shown as those of the end-to-end tests."""
 
 from collections.abc import Iterator
 
 import pytest
 
 from kubeslurm.cli.up import login
+from tests.e2e.conftest import pytest_runtest_makereport
 from tests.support.kubernetes import Kubernetes
-from tests.up.support import CONTEXT, NAME, up
+from tests.up.support import CONTEXT, NAME, Machine
+
+__all__ = ["cluster", "first_output", "machine", "pytest_runtest_makereport"]
 
 
 @pytest.fixture(scope="session")
@@ -21,6 +24,11 @@ def cluster() -> Iterator[Kubernetes]:
 
 
 @pytest.fixture(scope="session")
-def first_output(cluster: Kubernetes) -> str:
-    """The output of the first `up`."""
-    return up(cluster, "--name", NAME, "--nodes", "2")
+def machine(cluster: Kubernetes) -> Machine:
+    return Machine(cluster)
+
+
+@pytest.fixture
+def first_output(machine: Machine) -> str:
+    """The output of the `up` that has installed Slurm."""
+    return machine.install()

@@ -10,20 +10,19 @@ from contextlib import contextmanager
 import pytest
 
 from kubeslurm.cli.up import helm, releases
-from tests.support.kubernetes import Kubernetes
 from tests.support.nodeset import Workers
 from tests.support.slurm import NODESET, RESTAPI, Slurm
 from tests.support.waiting import wait_for
-from tests.up.support import NAME, PROGRAM, environment, kubeslurm, up
+from tests.up.support import NAME, PROGRAM, Machine, environment, kubeslurm
 
 OPERATOR = ("deployment/slurm-operator", f"--namespace={releases.OPERATOR_NAMESPACE}")
 
 
-@pytest.fixture(scope="module")
-def slurm(cluster: Kubernetes, first_output: str) -> Slurm:
-    """Slurm as `up` leaves it; other tests may have removed it."""
-    up(cluster, "--name", NAME)
-    return Slurm(cluster)
+@pytest.fixture
+def slurm(machine: Machine) -> Slurm:
+    """Slurm as `up` leaves it."""
+    machine.install()
+    return Slurm(machine.cluster)
 
 
 def repair(slurm: Slurm) -> str:
@@ -95,7 +94,7 @@ def test_a_helm_that_was_killed_in_the_middle_is_no_obstacle(slurm: Slurm) -> No
 
 
 def test_one_command_at_a_time_works_on_a_cluster_and_an_interrupted_one_leaves_no_trace(slurm: Slurm) -> None:
-    argv = [str(PROGRAM), "up", "--name", NAME]
+    argv = [PROGRAM, "up", "--name", NAME]
     with subprocess.Popen(
         argv, env=environment(slurm.cluster), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as first:

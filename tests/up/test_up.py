@@ -4,18 +4,17 @@ import json
 from collections.abc import Set
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from pathlib import Path
 
 import pytest
 
-from kubeslurm.cli.up import images, releases
-from kubeslurm.local.host.progress import Progress
-from kubeslurm.local.host.tasks import Tasks
-from kubeslurm.local.images import buildah, store
+from kubeslurm.cli.up import releases
 from tests.support.kubernetes import Kubernetes
+from tests.support.nodeset import Workers
 from tests.support.settled import wait_until_settled
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
-from tests.up.support import CONTEXT, NAME, kubeslurm, run_line, try_line, up
+from tests.up.support import CONTEXT, NAME, Machine, kubeslurm, run_line, try_line, up
 
 OTHER_OPERATOR = {
     "apiVersion": "coordination.k8s.io/v1",
@@ -24,43 +23,30 @@ OTHER_OPERATOR = {
 }
 
 
-@pytest.fixture(scope="module")
-def context_options(cluster: Kubernetes, first_output: str, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+@pytest.fixture
+def context_options(machine: Machine, tmp_path: Path) -> list[str]:
     """Options for `up` on the same cluster by its kubeconfig context; everything was removed from it before."""
-    done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=cluster)
-    assert done.returncode == 0, done.stderr
-    assert not cluster.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
-    publish(cluster)
-    values = tmp_path_factory.mktemp("values") / "values.yaml"
+    machine.clear()
+    values = tmp_path / "values.yaml"
     values.write_text(json.dumps(releases.local_values()))
     return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
-
-
-def publish(cluster: Kubernetes) -> None:
-    """Push the images to the cluster's registry with the tags of a release."""
-    release_tags = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
-    with Progress() as progress:
-        tags = images.build(images.groups(), tasks=Tasks(), progress=progress)
-    for name, tag in tags.items():
-        published = f"localhost/{name}:{release_tags.get(name, '26.05')}"
-        buildah.run(Tasks(), "tag", f"localhost/{name}:{tag}", published)
-        store.push(published, cluster.registry, ca=cluster.ca)
 
 
 def completed_jobs(sacct: str) -> set[str]:
     return {line.split()[0] for line in sacct.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
 
 
-def job_states(cluster: Kubernetes, output: str) -> list[tuple[str, str]]:
-    """Name and state of every job that accounting knows."""
+def first_job_states(cluster: Kubernetes, output: str, after: int) -> set[str]:
+    """The states of the jobs that `up` has run after a job of this id."""
     rows = [line.split() for line in run_line(cluster, output, r"sacct .*$").splitlines()]
-    return [(row[1], row[-2]) for row in rows if row[0].isdigit()]
+    return {row[-2] for row in rows if row[0].isdigit() and int(row[0]) > after and row[1] == "hostname"}
 
 
 def check_lines(cluster: Kubernetes, output: str, before: Set[str] = frozenset()) -> Set[str]:
     """Run the lines that log in and list jobs; returns the completed jobs, which must be more than before."""
-    assert {"worker-0", "worker-1"} <= set(output.split())
-    assert {"worker-0", "worker-1"} <= set(run_line(cluster, output, r"config login$", "sinfo --Node\n").split())
+    names = set(Workers(Slurm(cluster)).both())
+    assert names <= set(output.split())
+    assert names <= set(run_line(cluster, output, r"config login$", "sinfo --Node\n").split())
     # After `down` and `up`, the database may be ready later than everything else.
     sacct = partial(try_line, cluster, output, r"sacct .*$")
 
@@ -112,7 +98,7 @@ def test_jobs_in_accounting_survive_down_and_up(cluster: Kubernetes) -> None:
     # `up` ran a job in between. If slurmctld had lost the last job before `down`, it would reuse its id.
     assert submit(cluster, output) > last + 1
     # It was offered to workers that had registered: Slurm ends the jobs of a node that comes back as rebooted.
-    assert {state for name, state in job_states(cluster, output) if name == "hostname"} == {"COMPLETED"}
+    assert first_job_states(cluster, output, last) == {"COMPLETED"}
 
 
 def test_up_with_a_context_changes_nothing_without_confirmation(

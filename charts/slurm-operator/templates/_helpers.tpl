@@ -51,15 +51,23 @@ app.kubernetes.io/managed-by: {{ .root.Release.Service }}
 {{- end -}}
 {{- end }}
 
-{{/* An image given as one string or as its parts: dict "root" $ "image" IMAGE */}}
+{{/* An image given as one string or as its parts: dict "root" $ "component" "operator" "name" NAME "image" IMAGE */}}
 {{- define "slurm-operator.image" -}}
+{{- $image := "" -}}
 {{- if kindIs "string" .image -}}
-{{- .image -}}
-{{- else if .image.digest -}}
-{{- printf "%s@%s" .image.repository .image.digest -}}
+{{- $image = .image -}}
 {{- else -}}
-{{- printf "%s:%s" .image.repository (.image.tag | default .root.Chart.AppVersion | toString) -}}
+{{- $repository := (.image).repository | default (printf "ghcr.io/kubeslurm/%s" .name) -}}
+{{- if (.image).digest -}}
+{{- $image = printf "%s@%s" $repository .image.digest -}}
+{{- else -}}
+{{- $image = printf "%s:%s" $repository ((.image).tag | default .root.Chart.AppVersion | toString) -}}
 {{- end -}}
+{{- end -}}
+{{- if contains "slinkyproject/" $image -}}
+{{- fail (printf "%s.image is %s, which is Slinky's and does not understand this chart: remove %s.image from your values" .component $image .component) -}}
+{{- end -}}
+{{- $image -}}
 {{- end }}
 
 {{/* What both pods share: dict "root" $ "values" VALUES-OF-THE-COMPONENT */}}
@@ -108,6 +116,11 @@ securityContext:
 {{- $items | toJson -}}
 {{- end }}
 
+{{/* How many pods of a component: one unless the values say otherwise. */}}
+{{- define "slurm-operator.replicas" -}}
+{{- ternary 1 .replicas (kindIs "invalid" .replicas) -}}
+{{- end }}
+
 {{/* The metrics port, checked: dict "name" NAME "values" VALUES-OF-THE-COMPONENT */}}
 {{- define "slurm-operator.metricsPort" -}}
 {{- $port := int .values.metricsPort -}}
@@ -134,7 +147,7 @@ self
 {{- define "slurm-operator.certificates.secret" -}}
 {{- $source := include "slurm-operator.certificates" . -}}
 {{- if eq $source "certManager" -}}
-{{- .Values.certManager.secretName -}}
+{{- .Values.certManager.secretName | default "slurm-operator-webhook-ca" -}}
 {{- else if eq $source "existing" -}}
 {{- .Values.webhook.existingCertSecret -}}
 {{- else -}}

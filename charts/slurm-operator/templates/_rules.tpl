@@ -6,7 +6,7 @@
   verbs: [create, delete, get, list, patch, watch]
 - apiGroups: [""]
   resources: [persistentvolumeclaims]
-  verbs: [create, patch]
+  verbs: [create, get, patch]
 - apiGroups: [""]
   resources: [pods]
   verbs: [create, delete, get, list, patch, watch]
@@ -24,7 +24,7 @@
   verbs: [create, get, list, patch, watch]
 - apiGroups: ["apps"]
   resources: [controllerrevisions]
-  verbs: [create, delete, list, patch, watch]
+  verbs: [create, delete, get, list, patch, watch]
 - apiGroups: ["apps"]
   resources: [deployments]
   verbs: [create, get, list, patch, watch]
@@ -99,7 +99,7 @@
 {{- define "slurm-operator.rules.operator.nodes" }}
 - apiGroups: [""]
   resources: [nodes]
-  verbs: [list, watch]
+  verbs: [get, list, watch]
 {{- end }}
 
 {{- define "slurm-operator.rules.operator.nodedrain" }}
@@ -133,6 +133,12 @@
   resourceNames:
     - slurm-operator
   verbs: [list, watch]
+- apiGroups: [""]
+  resources: [serviceaccounts]
+  verbs: [list]
+- apiGroups: ["authorization.k8s.io"]
+  resources: [subjectaccessreviews]
+  verbs: [create]
 {{- end }}
 
 {{- define "slurm-operator.rules.metrics" }}

@@ -21,8 +21,13 @@
 
 {{- define "slurm.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-app.kubernetes.io/part-of: slurm
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+{{ include "slurm.labels.lasting" . }}
+{{- end -}}
+
+{{/* Those that are the same in every release of the chart. */}}
+{{- define "slurm.labels.lasting" -}}
+app.kubernetes.io/part-of: slurm
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
@@ -38,24 +43,9 @@ annotations:
 {{- end }}
 {{- end -}}
 
-{{/* One image as text, from text or from repository, tag and digest; empty when there is none. */}}
-{{- define "slurm.image" -}}
-{{- if kindIs "string" . -}}
-{{- . -}}
-{{- else if (. | default dict).repository -}}
-{{- if .digest -}}
-{{- printf "%s@%s" .repository .digest -}}
-{{- else if .tag -}}
-{{- printf "%s:%s" .repository (toString .tag) -}}
-{{- else -}}
-{{- .repository -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
-{{/* A container as the objects want it. Call with (dict "root" $ "container" <map>). */}}
+{{/* A container as the objects want it. Call with (dict "root" $ "name" "slurmd" "container" <map>); "name" is that of the image. */}}
 {{- define "slurm.container" -}}
-{{- $image := include "slurm.image" .container.image -}}
+{{- $image := include "slurm.image" (dict "name" .name "image" .container.image) -}}
 {{- $pull := .container.imagePullPolicy | default .root.Values.imagePullPolicy -}}
 {{- $rest := omit .container "image" "imagePullPolicy" -}}
 {{- if $image -}}
@@ -67,35 +57,41 @@ annotations:
 {{- toYaml $rest -}}
 {{- end -}}
 
-{{/* A pod template. Chart labels stay out of it: an upgrade of the chart alone must not restart a single pod.
+{{/* A pod template. Labels with the chart's version stay out of it: an upgrade of the chart alone must not restart a single pod.
 Call with (dict "root" $ "metadata" <map> "podSpec" <map> "hostname" "..."). */}}
 {{- define "slurm.template" -}}
 {{- $spec := .podSpec | default dict -}}
 {{- if .hostname -}}
 {{- $spec = merge (dict "hostname" .hostname) $spec -}}
 {{- end -}}
-{{- with .root.Values.imagePullSecrets -}}
-{{- $spec = merge (dict) $spec (dict "imagePullSecrets" .) -}}
+{{- with concat ($spec.imagePullSecrets | default list) (.root.Values.imagePullSecrets | default list) | uniq -}}
+{{- $spec = merge (dict "imagePullSecrets" .) $spec -}}
 {{- end -}}
 {{- if .root.Values.priorityClass.enabled -}}
 {{- $spec = merge (dict) $spec (dict "priorityClassName" .root.Values.priorityClass.name) -}}
 {{- end -}}
-{{- with .metadata -}}
 metadata:
-  {{- toYaml . | nindent 2 }}
-{{ end -}}
+  {{- $labels := merge (dict) ((.metadata).labels | default dict) (include "slurm.labels.lasting" .root | fromYaml) }}
+  {{- toYaml (merge (dict "labels" $labels) (.metadata | default dict)) | nindent 2 }}
 spec:
   {{- toYaml $spec | nindent 2 }}
 {{- end -}}
 
-{{/* "Key=value" pairs of a map in key order; a list becomes "a,b". Call with (dict "map" <map> "separator" "..."). */}}
+{{/*
+"Key=value" pairs of a map in key order; a list becomes "a,b", and an empty value leaves its key out.
+Call with (dict "map" <map> "separator" "...").
+*/}}
 {{- define "slurm.pairs" -}}
 {{- $pairs := list -}}
 {{- range $key, $value := .map -}}
+{{- $text := "" -}}
 {{- if kindIs "slice" $value -}}
-{{- $pairs = append $pairs (printf "%s=%s" $key (join "," $value)) -}}
-{{- else -}}
-{{- $pairs = append $pairs (printf "%s=%s" $key (toString $value)) -}}
+{{- $text = join "," $value -}}
+{{- else if not (kindIs "invalid" $value) -}}
+{{- $text = toString $value -}}
+{{- end -}}
+{{- if $text -}}
+{{- $pairs = append $pairs (printf "%s=%s" $key $text) -}}
 {{- end -}}
 {{- end -}}
 {{- join .separator $pairs -}}
@@ -125,18 +121,43 @@ name: {{ $ref.name | default (printf "%s-sssd-conf" (include "slurm.fullname" .)
 key: {{ $ref.key | default "sssd.conf" }}
 {{- end -}}
 
-{{/* "true" when this chart makes the keys: an external daemon brings its own. */}}
-{{- define "slurm.makesKeys" -}}
-{{- if not (or .Values.controller.external .Values.accounting.external) -}}true{{- end -}}
+{{/* The Controller's metadata, which says which keys the operator must not make. */}}
+{{- define "slurm.controllerMetadata" -}}
+{{- include "slurm.sections" . -}}
+{{- $marks := dict -}}
+{{- if not .Values.slurmKey.create -}}
+{{- $_ := set $marks "kubeslurm.dev/make-slurm-key" "false" -}}
+{{- end -}}
+{{- if not .Values.jwtKey.create -}}
+{{- $_ := set $marks "kubeslurm.dev/make-jwt-key" "false" -}}
+{{- end -}}
+{{- $metadata := deepCopy (.Values.controller.metadata | default dict) -}}
+{{- if $marks -}}
+{{- $_ := set $metadata "annotations" (merge ($metadata.annotations | default dict) $marks) -}}
+{{- end -}}
+{{- toYaml $metadata -}}
 {{- end -}}
 
 {{/* All NodeSets with their defaults, as JSON: YAML there and back would eat the last line's end. */}}
 {{- define "slurm.nodesets" -}}
 {{- $all := dict -}}
+{{- $sections := list "slurmd" "logfile" "partition" "ssh" "updateStrategy" "podSpec" -}}
 {{- range $key, $own := .Values.nodesets -}}
-{{- $nodeset := mergeOverwrite (deepCopy $.Values.nodesetDefaults) (deepCopy ($own | default dict)) -}}
-{{- if $nodeset.enabled -}}
+{{- $nodeset := include "slurm.withDefaults" (dict "own" $own "defaults" $.Values.nodesetDefaults "sections" $sections) | fromJson -}}
+{{- if ne (toString $nodeset.enabled) "false" -}}
 {{- $_ := set $all $key $nodeset -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $all -}}
+{{- end -}}
+
+{{/* All LoginSets with their defaults, as JSON. */}}
+{{- define "slurm.loginsets" -}}
+{{- $all := dict -}}
+{{- range $key, $own := .Values.loginsets -}}
+{{- $loginset := include "slurm.withDefaults" (dict "own" $own "defaults" $.Values.loginsetDefaults "sections" (list "login" "initconf" "service")) | fromJson -}}
+{{- if ne (toString $loginset.enabled) "false" -}}
+{{- $_ := set $all $key $loginset -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $all -}}
@@ -147,7 +168,7 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- $known := include "slurm.nodesets" . | fromJson -}}
 {{- $lines := list -}}
 {{- range $name, $partition := .Values.partitions -}}
-{{- if $partition.enabled -}}
+{{- if ($partition).enabled -}}
 {{- if not $partition.nodesets -}}
 {{- fail (printf "partition %q names no nodesets: list some, or ALL" $name) -}}
 {{- end -}}
@@ -175,15 +196,22 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- toYaml (concat $refs (.refs | default list)) -}}
 {{- end -}}
 
-{{/* "true" when a NodeSet's slurmd asks for NVIDIA GPUs. */}}
+{{/* "true" when the slurmd of a NodeSet, or its pod as a whole, asks for NVIDIA GPUs. */}}
 {{- define "slurm.usesGpu" -}}
-{{- $resources := .slurmd.resources | default dict -}}
-{{- if or (hasKey ($resources.limits | default dict) "nvidia.com/gpu") (hasKey ($resources.requests | default dict) "nvidia.com/gpu") -}}true{{- end -}}
+{{- $asked := dict -}}
+{{- range list .slurmd.resources .podSpec.resources -}}
+{{- $asked = merge $asked ((.).limits | default dict) ((.).requests | default dict) -}}
+{{- end -}}
+{{- if hasKey $asked "nvidia.com/gpu" -}}true{{- end -}}
+{{- end -}}
+
+{{- define "slurm.dcgm.directory" -}}
+{{- .Values.vendor.nvidia.dcgm.jobMappingDir | default "/var/lib/dcgm-exporter/job-mapping" -}}
 {{- end -}}
 
 {{/* A NodeSet with the directory that the DCGM exporter reads mounted from the host. */}}
 {{- define "slurm.withDcgm" -}}
-{{- $dir := .root.Values.vendor.nvidia.dcgm.jobMappingDir -}}
+{{- $dir := include "slurm.dcgm.directory" .root -}}
 {{- $nodeset := deepCopy .nodeset -}}
 {{- $_ := set $nodeset.slurmd "volumeMounts" (append ($nodeset.slurmd.volumeMounts | default list) (dict "name" "dcgm-job-mapping" "mountPath" $dir)) -}}
 {{- $_ := set $nodeset.podSpec "volumes" (append ($nodeset.podSpec.volumes | default list) (dict "name" "dcgm-job-mapping" "hostPath" (dict "path" $dir "type" "DirectoryOrCreate"))) -}}
@@ -229,7 +257,7 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- define "slurm.files" -}}
 {{- $files := deepCopy (.Values.configFiles | default dict) -}}
 {{- if and .Values.isolation.enabled (not .Values.controller.external) (not (hasKey $files "cgroup.conf")) -}}
-{{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" .Values.isolation.cgroup) -}}
+{{- $_ := set $files "cgroup.conf" (printf "CgroupPlugin=cgroup/%s\nIgnoreSystemd=yes\nConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes\n" (.Values.isolation.cgroup | default "v2")) -}}
 {{- end -}}
 {{- if and (include "slurm.usesGoogle" .) (not (hasKey $files "gres.conf")) -}}
 {{- $_ := set $files "gres.conf" "AutoDetect=nvidia\n" -}}

@@ -16,7 +16,7 @@ app.kubernetes.io/name: mariadb
 {{- $storage := deepCopy .Values.accounting.storageConfig -}}
 {{- if include "slurm.mariadb.enabled" . -}}
 {{- $name := include "slurm.mariadb.name" . -}}
-{{- $storage = mergeOverwrite $storage (dict "host" $name "port" 3306 "passwordKeyRef" (dict "name" $name "key" "password")) -}}
+{{- $storage = mergeOverwrite (dict "database" "slurm_acct_db" "username" "slurm") $storage (dict "host" $name "port" 3306 "passwordKeyRef" (dict "name" $name "key" "password")) -}}
 {{- end -}}
 {{- toYaml $storage -}}
 {{- end -}}

@@ -17,6 +17,7 @@ OWN_VERSION: Final = "v1alpha1"
 LABEL_NAME: Final = "app.kubernetes.io/name"
 LABEL_INSTANCE: Final = "app.kubernetes.io/instance"
 LABEL_COMPONENT: Final = "app.kubernetes.io/component"
+LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_CLUSTER: Final = f"{GROUP}/cluster"
 LABEL_REVISION: Final = "controller.kubernetes.io/hash"
 LABEL_TRIAL: Final = f"{OWN_GROUP}/config-trial"
@@ -46,6 +47,7 @@ POD_CORDON: Final = f"nodeset.{GROUP}/pod-cordon"
 POD_CORDON_BY: Final = f"{OWN_GROUP}/cordoned-by"  # tells a cordon of ours from a user's
 POD_DELETION_COST: Final = f"nodeset.{GROUP}/pod-deletion-cost"
 POD_DEADLINE: Final = f"nodeset.{GROUP}/pod-deadline"
+POD_BUSY: Final = f"{OWN_GROUP}/busy"  # "true": jobs ran there when Slurm last told about the node
 # When the slurmd container was noticed, in seconds by slurmctld's clock, and which container that is.
 SLURMD_NOTICED: Final = f"{OWN_GROUP}/slurmd-noticed"
 
@@ -77,10 +79,17 @@ CONFIG_TRIED: Final = f"{OWN_GROUP}/tried"  # on a trial's objects: what is trie
 
 # Annotations and finalizers of other objects.
 DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
-ADOPTED: Final = f"{OWN_GROUP}/adopted"  # on another operator's workload: hash of what we would have made
+# On a workload: hashes of what users asked for, and of the pod template that a release made of it.
+REQUESTED: Final = f"{OWN_GROUP}/requested"  # another value replaces the pods
+TEMPLATE: Final = f"{OWN_GROUP}/template"
 SIGNING_KEY_HASH: Final = f"{OWN_GROUP}/signing-key-hash"  # on a token's Secret: the key that signed the token
+# "false" on a Controller: the user brings the key, so it is waited for and never made.
+MAKE_SLURM_KEY: Final = f"{OWN_GROUP}/make-slurm-key"
+MAKE_JWT_KEY: Final = f"{OWN_GROUP}/make-jwt-key"
 FORCE_DELETE: Final = f"{OWN_GROUP}/force-delete"  # "true" on a custom resource: delete it without waiting
 FINALIZER: Final = f"{OWN_GROUP}/cleanup"
+RESERVATION_FINALIZER: Final = "nodeset.slinky.slurm.net/reservation"
+"""Another operator holds a NodeSet with it until the reservation of a ScheduledUpdate is deleted."""
 
 FEATURE_PREFIX: Final = "k8s/"  # of Slurm features that come from the annotation of a Kubernetes node
 
@@ -141,9 +150,14 @@ def config(controller_name: str) -> str:
     return f"{controller_name}-config"
 
 
-def kept_key(controller_name: str) -> str:
-    """The Secret with our copy of the key that signs tokens."""
+def kept_keys(controller_name: str) -> str:
+    """The Secret with our copy of both keys of a cluster."""
     return f"{controller_name}-controller-jwt-kept"
+
+
+def second_owner(controller_name: str) -> str:
+    """The ConfigMap that owns, besides the Controller and its NodeSets, what draining workers needs."""
+    return f"{controller_name}-second-owner"
 
 
 def config_trial(controller_name: str, digest: str) -> str:
@@ -179,6 +193,11 @@ def workers_service(controller_name: str) -> str:
 def workers_pdb(controller_name: str) -> str:
     """The PodDisruptionBudget shared by all busy workers of a Controller."""
     return f"slurm-workers-pdb-{controller_name}"
+
+
+def update_reservation(nodeset_name: str) -> str:
+    """The Slurm reservation that another operator makes for a ScheduledUpdate of a NodeSet."""
+    return f"SlurmOperatorMaint-{nodeset_name}"
 
 
 def slurm_node_owner(nodeset_uid: str) -> str:

@@ -39,8 +39,16 @@ class Files(msgspec.Struct, frozen=True):
     jwks: str = ""
 
 
+def password_of(raw: bytes) -> str | None:
+    """The password as slurmdbd.conf must have it; None when the file cannot carry it."""
+    try:
+        return conf.written(raw.decode().rstrip("\n"))
+    except UnicodeDecodeError:
+        return None
+
+
 def slurmdbd_conf(accounting: Accounting, password: str) -> str:
-    """slurmdbd.conf in the order and form that existing clusters have."""
+    """slurmdbd.conf in the order and form that existing clusters have; the password is one of `password_of`."""
     extra = accounting.spec.extraConf
     # Comma lists that slurmdbd cannot do without, whatever a user adds to them.
     required = auth_parameters(jwks=accounting.spec.jwksKeyRef is not None)

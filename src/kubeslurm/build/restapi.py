@@ -9,7 +9,7 @@ from kubeslurm.build.common.containers import nonroot, tcp_port, tcp_probe
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec
 from kubeslurm.build.common.metadata import child_metadata, given, label_selector, object_tree, workload_metadata
 from kubeslurm.build.common.services import daemon_service, port_of
-from kubeslurm.build.common.volumes import configmap_file, etc_mount, key_files, projected
+from kubeslurm.build.common.volumes import configmap_file, etc_mount, projected
 from kubeslurm.build.controller.config import SLURM_CONF
 from kubeslurm.slurm import conf
 
@@ -88,7 +88,8 @@ def pod_spec(restapi: RestApi, controller: Controller) -> Tree:
         "securityContext": {**nonroot(names.NOBODY_UID), "fsGroup": names.NOBODY_UID},
         "topologySpreadConstraints": [spread],
         "containers": [_slurmrestd(restapi, controller)],
-        "volumes": [projected(names.VOLUME_ETC, [slurm_conf, *key_files(controller.spec.slurmKeyRef)])],
+        # No slurm.key: it passes on the tokens of its clients, and could pretend to be anybody with the key.
+        "volumes": [projected(names.VOLUME_ETC, [slurm_conf])],
     }
     return merge_pod_spec(base, (restapi.spec.template and restapi.spec.template.spec) or {})
 

@@ -6,16 +6,19 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import CONFIGMAP, NODESET, POD, RESTAPI, SECRET, Kind
+from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, CONTROLLER, NODESET, POD, RESTAPI, SECRET, Kind
 from kubeslurm.api.resource import Resource
+from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.fragments import SecretKeySelector
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import ConfigMap, Pod, Secret
 from kubeslurm.control.registration import Context, Index
-from kubeslurm.decide.missing import Missing
+from kubeslurm.decide.missing import Missing, Undecoded
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
+from kubeslurm.kube.unreadable import Unreadable
 
 
 def _controller(obj: NodeSet | RestApi) -> tuple[str, ...]:
@@ -46,14 +49,61 @@ def owner(kind: Kind[Any]) -> Callable[[Context, Resource], Iterable[Key]]:
     return keys
 
 
+def in_namespace(kind: Kind[Any]) -> Callable[[Context, Unreadable], Iterable[Key]]:
+    """Maps an object that cannot be decoded to all objects of this kind beside it."""
+
+    def keys(context: Context, unreadable: Unreadable) -> Iterable[Key]:
+        return (Key(*obj.key) for obj in context.caches.store(kind) if obj.namespace == unreadable.key.namespace)
+
+    return keys
+
+
 def nodesets(caches: Caches, controller: Key) -> tuple[NodeSet, ...]:
     """The NodeSets of one Controller, those being deleted included: their jobs still need the cluster."""
     return tuple(NODESETS_BY_CONTROLLER.get(caches, controller))
 
 
+def unreadable_nodesets(caches: Caches, controller: Key) -> tuple[Unreadable, ...]:
+    """NodeSets that cannot be decoded and belong to the Controller, or may do so."""
+    return tuple(
+        each
+        for each in caches.unreadables
+        if each.kind == NODESET.kind
+        and each.key.namespace == controller.namespace
+        and each.controller in ("", controller.name)
+        and each.key not in caches.store(NODESET)
+    )
+
+
+def undecoded(caches: Caches, controller: Controller, configmaps: Iterable[str]) -> Iterable[Undecoded]:
+    """All that cannot be decoded of what the configuration of a cluster is made from."""
+    spec = controller.spec
+    names_of = {
+        CONTROLLER.kind: {controller.name},
+        ACCOUNTING.kind: {spec.accountingRef.name} if spec.accountingRef else set(),
+        CONFIGMAP.kind: set(configmaps),
+        SECRET.kind: {ref.name for ref in (spec.slurmKeyRef, spec.jwt_ref) if ref},
+    }
+    for each in caches.unreadables:
+        of_it = each.controller in ("", controller.name) if each.kind == NODESET.kind else False
+        if each.key.namespace == controller.namespace and (of_it or each.key.name in names_of.get(each.kind, ())):
+            yield Undecoded(each.kind, each.key.namespace, each.key.name, each.error)
+
+
+def holders(caches: Caches, controller: Key) -> tuple[NodeSet | Unreadable, ...]:
+    """The NodeSets that hold the deletion of what they need for draining."""
+    return (*nodesets(caches, controller), *unreadable_nodesets(caches, controller))
+
+
 def restapis(caches: Caches, controller: Key) -> tuple[RestApi, ...]:
     """The RestApis of one Controller."""
     return tuple(RESTAPIS_BY_CONTROLLER.get(caches, controller))
+
+
+def accounting(caches: Caches, controller: Controller) -> Accounting | None:
+    """The Accounting that a Controller refers to."""
+    ref = controller.spec.accountingRef
+    return caches.store(ACCOUNTING).get(Key(controller.namespace, ref.name)) if ref and ref.name else None
 
 
 def secret(caches: Caches, namespace: str, ref: SecretKeySelector | None) -> Secret | None:

@@ -14,6 +14,7 @@ from kubeslurm.engine.controller import Controller, Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
+from kubeslurm.kube.unreadable import Unreadable
 from kubeslurm.report.events import Recorder
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 
@@ -25,6 +26,8 @@ class Options(msgspec.Struct, frozen=True):
 
     cluster_domain: str = names.DOMAIN
     propagated_node_conditions: frozenset[str] = frozenset()
+    drain_on_node_conditions: frozenset[str] = frozenset()
+    drain_on_node_taints: bool = False
     slurm_drain_on_node: str = ""  # how Kubernetes nodes show a drain made in Slurm: Condition, Taint, Cordon or not
 
 
@@ -79,6 +82,7 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
     indices: tuple[Index[Any], ...] = ()
     rights: tuple[Rule, ...] = ()  # besides those that serving, watching and reading need
     watch_slurm: Callable[[Context, Controller, SlurmCluster], None] | None = None
+    of_unreadable: Callable[[Context, Unreadable], Iterable[Key]] | None = None  # whom an undecodable object concerns
     concurrency: int = 4
     concurrency_flag: str = ""  # `--<flag>-workers`; empty: named after the controller
     window: float = 0.0  # seconds between the starts of two passes over one object
@@ -109,6 +113,8 @@ class Registration(msgspec.Struct, frozen=True, kw_only=True):
         """Lets changes of objects and of Slurm clusters enqueue keys."""
         for watch in self.watches:
             _start(watch, context, controller)
+        if (of_unreadable := self.of_unreadable) is not None:
+            controller.watch(context.caches.unreadables, lambda obj: of_unreadable(context, obj))
         if (watch_slurm := self.watch_slurm) is not None:
             context.clusters.on_start(lambda cluster: watch_slurm(context, controller, cluster))
 

@@ -4,7 +4,7 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import Deployment, StatefulSet
-from kubeslurm.build.common.adoption import adapted, is_adoption
+from kubeslurm.build.common.adoption import adapted, is_of_another_operator
 from kubeslurm.kube.client import Kube
 from kubeslurm.report.events import Event, Recorder
 
@@ -20,15 +20,20 @@ REST = "what is read only at the start"
 
 
 async def keep(
-    kube: Kube, events: Recorder, owner: Resource, desired: Tree, live: StatefulSet | Deployment | None
+    kube: Kube,
+    events: Recorder,
+    owner: Resource,
+    desired: Tree,
+    live: StatefulSet | Deployment | None,
+    requested: Tree | None = None,
 ) -> None:
     """Applies the workload; an event on its owner says what happens to the pods."""
-    wanted = adapted(desired, live)
+    wanted = adapted(desired, live, requested)
     await kube.apply(wanted)
     if live is None:
         return
     name = f"{wanted['kind']} {live.name}"
-    if is_adoption(wanted, live):
+    if is_of_another_operator(live):
         events.normal(owner, Event.ADOPTED, f"the pods of {name}, made by another operator, are taken over as they are")
     elif why := replaced(wanted, live):
         events.normal(owner, Event.RESTARTING, f"the pods of {name} are replaced: {why}")
@@ -44,6 +49,12 @@ def replaced(wanted: Tree, live: StatefulSet | Deployment) -> str:
     if not changed and before[names.RESTART_HASH] != after.get(names.RESTART_HASH):
         changed = [REST]
     return f"{', '.join(changed)} changed" if changed else ""
+
+
+def given(live: StatefulSet | Deployment | None, *annotations: str) -> dict[str, str]:
+    """These annotations of the live pods, as far as they have them: what they were started with stays so."""
+    found = _annotations(live.spec) if live is not None else {}
+    return {name: found[name] for name in annotations if name in found}
 
 
 def _annotations(spec: Tree) -> dict[str, str]:

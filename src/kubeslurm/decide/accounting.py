@@ -30,6 +30,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     now: datetime
     missing: tuple[Missing, ...] = ()
+    password: str | None = ""  # as slurmdbd.conf must have it; None: the file cannot carry it
     pod: Pod | None = None
     statefulset: StatefulSet | None = None
     recent_log: str = ""  # of the last seconds
@@ -49,7 +50,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 def can_apply(accounting: Accounting, facts: Facts) -> bool:
     """Whether a slurmdbd of ours is desired, and everything is there to configure it."""
     spec = accounting.spec
-    return not (accounting.deleting or spec.external or spec.storageConfig is None or facts.missing)
+    complete = spec.storageConfig is not None and not facts.missing and facts.password is not None
+    return complete and not (accounting.deleting or spec.external)
 
 
 def is_converting(startup_log: str) -> bool:

@@ -1,4 +1,4 @@
-"""What an object refers to and does not exist."""
+"""What an object refers to and does not exist, or cannot be read."""
 
 from typing import Literal
 
@@ -13,3 +13,15 @@ class Missing(msgspec.Struct, frozen=True):
     name: str
     field: str = ""  # of the spec
     key: str = ""  # of a Secret
+
+
+class Undecoded(msgspec.Struct, frozen=True):
+    """One object that exists and cannot be decoded, so that nothing may be concluded from it."""
+
+    kind: str
+    namespace: str
+    name: str
+    error: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.namespace}/{self.name}"

@@ -12,6 +12,7 @@ from kubeslurm.engine.store import Index, Store
 from kubeslurm.kube.objects import key_of, kube_store
 from kubeslurm.kube.reflector import Reflector
 from kubeslurm.kube.transport.connection import Connection
+from kubeslurm.kube.unreadable import unreadable_store
 
 T = TypeVar("T", bound=Resource)
 
@@ -25,8 +26,10 @@ class CacheFilter(msgspec.Struct, frozen=True):
     keep: Callable[[Any], bool] = lambda _obj: True
 
     @property
-    def label_selector(self) -> str:
-        return ",".join(f"{name}={value}" for name, value in self.labels.items())
+    def selectors(self) -> dict[str, str]:
+        """The parameters of a list or watch that narrow it."""
+        labels = ",".join(f"{name}={value}" for name, value in self.labels.items())
+        return {name: text for name, text in (("labelSelector", labels), ("fieldSelector", self.fields)) if text}
 
     def covers(self, obj: Resource) -> bool:
         """Whether the watch would show the object; a field selector cannot be evaluated here."""
@@ -48,6 +51,7 @@ class Caches:
         self._stores: dict[Kind[Any], Store[Key, Any]] = {}
         self._filters: dict[Kind[Any], CacheFilter] = {}
         self._reflectors: list[Reflector[Any]] = []
+        self.unreadables = unreadable_store()
 
     def add(
         self,
@@ -72,9 +76,9 @@ class Caches:
                     store,
                     self._connection,
                     namespace=namespace,
-                    labels=cache_filter.label_selector,
-                    fields=fields,
+                    selectors=cache_filter.selectors,
                     keep=keep,
+                    unreadables=self.unreadables,
                 )
             )
         return store

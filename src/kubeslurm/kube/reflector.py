@@ -2,8 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import Generic, TypeVar
 
@@ -21,6 +20,7 @@ from kubeslurm.kube.objects import decoder_of, key_of
 from kubeslurm.kube.transport import stream
 from kubeslurm.kube.transport.connection import Connection, Request
 from kubeslurm.kube.transport.stream import INITIAL_EVENTS_END
+from kubeslurm.kube.unreadable import Unreadables, unreadable, unreadable_store
 
 T = TypeVar("T", bound=Resource)
 
@@ -53,9 +53,9 @@ class Reflector(Generic[T]):
         connection: Connection,
         *,
         namespace: str = "",
-        labels: str = "",
-        fields: str = "",
+        selectors: Mapping[str, str] | None = None,
         keep: Callable[[T], bool] = lambda _obj: True,
+        unreadables: Unreadables | None = None,
     ) -> None:
         self.name = f"{kind.plural}/{namespace}" if namespace else kind.plural
         self._kind = kind
@@ -63,11 +63,10 @@ class Reflector(Generic[T]):
         self._connection = connection
         self._namespace = namespace
         self._path = kind.path(namespace)
-        self._selectors = {
-            name: value for name, value in (("labelSelector", labels), ("fieldSelector", fields)) if value
-        }
+        self._selectors = dict(selectors or {})
         self._decode: Callable[[msgspec.Raw | memoryview], T] = decoder_of(kind).decode
         self._keep = keep
+        self._unreadables = unreadable_store() if unreadables is None else unreadables
         self._events = metrics.WATCH_EVENTS.labels(kind.kind)
         self._version = ""
         self._highest = 0  # the newest version of a list or bookmark; negative after the history was replaced
@@ -157,7 +156,7 @@ class Reflector(Generic[T]):
         except msgspec.MsgspecError as error:
             self._report_undecodable(error, line)
             return
-        obj = self._decoded(event.object)
+        obj = self._decoded(event.object, deleted=event.type == "DELETED")
         if obj is None:
             return
         version = obj.metadata.resourceVersion
@@ -188,6 +187,9 @@ class Reflector(Generic[T]):
         listed, self._listed = self._listed or set(), None
         self._check_version(version)
         self._store.retain(listed, version=int(version), within=self._covers, source=self.name)
+        for kind, key in tuple(self._unreadables.keys()):
+            if kind == self._kind.kind and self._covers(key) and key not in listed:
+                self._unreadables.remove((kind, key))
         self._version = version
         self._store.mark_synced(self.name)
         log.debug("listed", watch=self.name, objects=len(listed))
@@ -230,19 +232,33 @@ class Reflector(Generic[T]):
         """Whether to keep the object; one that is in the store stays, or a changed label would look like a delete."""
         return self._keep(obj) or key_of(obj) in self._store
 
-    def _decoded(self, raw: msgspec.Raw | memoryview) -> T | None:
-        """The object; None if it cannot be decoded, in which case its last known state stays."""
+    def _decoded(self, raw: msgspec.Raw | memoryview, *, deleted: bool = False) -> T | None:
+        """The object; None if it cannot be decoded, in which case its last known state stays until it is deleted."""
         try:
-            return self._decode(raw)
+            obj = self._decode(raw)
         except msgspec.MsgspecError as error:
             self._report_undecodable(error, bytes(raw))
-        with suppress(msgspec.MsgspecError):
-            metadata = stream.outline(raw).metadata
-            if self._listed is not None:
-                self._listed.add(Key(metadata.namespace, metadata.name))
-            elif metadata.resourceVersion:
-                self._version = metadata.resourceVersion
-        return None
+            self._skip(raw, error, deleted=deleted)
+            return None
+        if len(self._unreadables):
+            self._unreadables.remove((self._kind.kind, key_of(obj)))
+        return obj
+
+    def _skip(self, raw: msgspec.Raw | memoryview, error: Exception, *, deleted: bool) -> None:
+        found = unreadable(self._kind, raw, error)
+        if found is None:
+            return
+        if deleted:
+            self._store.remove(found.key, version=int(found.version or 0))
+            self._unreadables.remove((found.kind, found.key))
+        else:
+            self._unreadables.put(found)
+        if self._listed is None:
+            self._version = found.version or self._version
+        elif deleted:
+            self._listed.discard(found.key)
+        else:
+            self._listed.add(found.key)
 
     def _report_undecodable(self, error: Exception, raw: bytes) -> None:
         metrics.DECODE_FAILURES.labels(self._kind.kind).inc()

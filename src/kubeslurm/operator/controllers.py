@@ -46,6 +46,8 @@ def options(settings: OperatorSettings) -> Options:
     return Options(
         cluster_domain=settings.cluster_domain or Options().cluster_domain,
         propagated_node_conditions=frozenset(settings.propagated_node_conditions),
+        drain_on_node_conditions=frozenset(settings.drain_on_node_conditions),
+        drain_on_node_taints=settings.drain_on_node_taints,
         slurm_drain_on_node=settings.slurm_drain_on_node,
     )
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import structlog
 
-from kubeslurm.api.kinds import DEPLOYMENT, LEASE, Kind
-from kubeslurm.api.names import FINALIZER
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, LEASE, Kind
+from kubeslurm.api.names import FINALIZER, second_owner
 from kubeslurm.api.resource import Resource
 from kubeslurm.api.views import Lease
 from kubeslurm.engine.key import Key
@@ -72,6 +72,8 @@ class Leave:
         while held := await self._held():
             for kind, obj in held:
                 try:
+                    if kind is CONTROLLER:  # nobody else would delete it, and with it its cluster could never be
+                        await self._kube.delete(CONFIGMAP, Key(obj.namespace, second_owner(obj.name)))
                     await self._kube.remove_finalizer(kind, obj, FINALIZER)
                     released.add((kind.kind, obj.key))
                 except Conflict:  # changed since it was listed; the next list has it again

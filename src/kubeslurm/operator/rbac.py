@@ -26,11 +26,14 @@ OWN = (
     on(kinds.LEASE, "get", "update", names=(LEASE_NAME,)),
     on(kinds.DEPLOYMENT, "get", "patch", names=(OPERATOR_NAME,)),
 )
-OTHER_OPERATORS = (on(kinds.LEASE, "list", "watch", names=(LEASE_NAME,)),)
-METRICS = (
-    Rule("authentication.k8s.io", "tokenreviews", ("create",)),
-    Rule("authorization.k8s.io", "subjectaccessreviews", ("create",)),
+ACCESS_REVIEWS = Rule("authorization.k8s.io", "subjectaccessreviews", ("create",))
+# Their Leases, and whether the accounts beside such a Lease have the rights of an operator.
+OTHER_OPERATORS = (
+    on(kinds.LEASE, "list", "watch", names=(LEASE_NAME,)),
+    on(kinds.SERVICE_ACCOUNT, "list"),
+    ACCESS_REVIEWS,
 )
+METRICS = (Rule("authentication.k8s.io", "tokenreviews", ("create",)), ACCESS_REVIEWS)
 WEBHOOK = (on(kinds.CONFIGMAP, "get"), on(kinds.PERSISTENT_VOLUME_CLAIM, "get"), on(kinds.NODESET, "list"))
 WEBHOOK_TRUST = tuple(
     on(kind, "get", "patch", names=(WEBHOOK_NAME,)) for kind in (kinds.MUTATING_WEBHOOKS, kinds.VALIDATING_WEBHOOKS)

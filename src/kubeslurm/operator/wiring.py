@@ -18,6 +18,7 @@ from kubeslurm.operator import cache_filters
 from kubeslurm.operator.controllers import concurrency, enabled, options
 from kubeslurm.operator.http.access import permitted
 from kubeslurm.operator.leadership.election import Election
+from kubeslurm.operator.leadership.holders import Holders
 from kubeslurm.operator.leadership.other_operators import LEASE_NAME, OtherOperators
 from kubeslurm.operator.process import add_servers, kubeconfig, run_until
 from kubeslurm.operator.rbac import OTHER_OPERATORS, cached
@@ -66,7 +67,8 @@ class Operator:
         caches = Caches(self.connection)
         leases = caches.add(kinds.LEASE, fields=f"metadata.name={LEASE_NAME}")
         ((_, source),) = caches.reflectors
-        return OtherOperators(leases, source, own, asyncio.get_running_loop().time)
+        clock = asyncio.get_running_loop().time
+        return OtherOperators(leases, source, own, Holders(self.connection, clock).can_act, clock)
 
     def _add_controllers(self, settings: OperatorSettings) -> None:
         for kind in cached():

@@ -4,6 +4,7 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.decide.accounting import ACCESS_DENIED, NOT_REACHABLE, STARTED, Facts
+from kubeslurm.report import deletion
 from kubeslurm.report.conditions import Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
 from kubeslurm.report.missing import not_found
@@ -67,11 +68,20 @@ def _failure(accounting: Accounting, facts: Facts, rejection: Rejection | None) 
         return not_found(facts.missing[0])
     if accounting.spec.storageConfig is None and not accounting.deleting:
         return degraded(Reason.INVALID_SPEC, "spec.storageConfig is not set: say where the database is")
+    if facts.password is None and not accounting.deleting:
+        return degraded(Reason.INVALID_SPEC, _unusable_password())
     if rejection is not None:
         return rejected(rejection)
     if facts.pod is None:
         return None
     return _database_failure(accounting, _log(facts)) or pod_failure(facts.pod) or _settings_failure(facts)
+
+
+def _unusable_password() -> str:
+    return (
+        "slurmdbd.conf cannot carry the password of spec.storageConfig.passwordKeyRef: choose one that is UTF-8 text "
+        "without control characters, does not begin with a double quote, and has not both blanks and double quotes"
+    )
 
 
 def _log(facts: Facts) -> str:
@@ -117,11 +127,8 @@ def _settings_failure(facts: Facts) -> Finding | None:
 
 def _progress(accounting: Accounting, facts: Facts) -> Finding | None:
     if accounting.deleting:
-        message = (
-            f"NodeSets of {', '.join(facts.clusters_with_nodesets) or 'a cluster'} may still have jobs to record: "
-            f"delete them, or set the annotation {names.FORCE_DELETE}=true to go at once"
-        )
-        return progressing(Reason.DELETION_BLOCKED, message)
+        clusters = ", ".join(facts.clusters_with_nodesets) or "a cluster"
+        return deletion.held(f"NodeSets of {clusters} may still have jobs to record")
     if accounting.spec.external or (facts.pod is not None and facts.pod.ready):
         return None
     if facts.startup_log is None:

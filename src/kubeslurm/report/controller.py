@@ -9,8 +9,11 @@ from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.delivery import DeliveryStep
 from kubeslurm.decide.config.facts import Facts
 from kubeslurm.decide.config.plan import Plan
+from kubeslurm.decide.keys import KeyChange
+from kubeslurm.report import deletion
 from kubeslurm.report.conditions import CONFIG_ACCEPTED, Finding, conditions, degraded, progressing, summarize
 from kubeslurm.report.daemon_pod import pod_failure
+from kubeslurm.report.kept_lines import in_use
 from kubeslurm.report.missing import not_found
 from kubeslurm.report.reasons import Reason
 from kubeslurm.report.refusal import Rejection, rejected
@@ -71,6 +74,8 @@ def _rejection(plan: Plan) -> str:
 def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome) -> Finding | None:
     if controller.deleting:
         return None  # keys and files may be gone already, and nothing is made from them any more
+    if facts.undecoded:
+        return degraded(Reason.OBJECT_NOT_DECODED, _undecoded(facts))
     if facts.missing:
         return not_found(facts.missing[0])
     if outcome.rejected is not None:
@@ -78,8 +83,22 @@ def _failure(controller: Controller, facts: Facts, plan: Plan, outcome: Outcome)
     if failure := _config_failure(plan, outcome) or (pod_failure(facts.pod) if facts.pod else None):
         return failure
     if controller.spec.ha is not None and controller.spec.ha.enabled:
-        return degraded(Reason.NOT_SUPPORTED, "spec.ha is not supported yet: one slurmctld runs, without backups")
+        return degraded(Reason.NOT_SUPPORTED, _backups(facts))
     return None
+
+
+def _undecoded(facts: Facts) -> str:
+    texts = "; ".join(f"{each} cannot be decoded: {each.error}" for each in facts.undecoded)
+    return f"{texts} -- correct or delete it; until then the configuration stays as it is"
+
+
+def _backups(facts: Facts) -> str:
+    if not facts.backups:
+        return "spec.ha is not supported yet: one slurmctld runs, without backups"
+    return (
+        f"another operator has started slurmctld with {facts.backups} backups, and spec.ha is not supported yet: they "
+        "go on as they are, and no change of this Controller reaches them. Set ha.enabled to false to go on with one"
+    )
 
 
 def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
@@ -96,11 +115,9 @@ def _config_failure(plan: Plan, outcome: Outcome) -> Finding | None:
 
 def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | None:
     if controller.deleting:
-        message = (
-            f"{facts.nodesets} NodeSets still belong to this cluster: delete them, "
-            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
-        )
-        return progressing(Reason.DELETION_BLOCKED, message)
+        return deletion.held(f"{facts.nodesets} NodeSets still belong to this cluster{_undecoded_note(facts)}")
+    if facts.waiting_key is not None:
+        return progressing(Reason.KEY_CHANGE_WAITING, _key_wait(controller, facts.waiting_key))
     if plan.acceptance.on_trial and facts.desired is not None:
         message = f"configuration {facts.desired.digest} is on trial before it is delivered"
         return progressing(Reason.CONFIG_TRIAL_RUNNING, message)
@@ -111,7 +128,23 @@ def _progress(controller: Controller, facts: Facts, plan: Plan) -> Finding | Non
         return progressing(Reason.WAITING_FOR_ACCOUNTING, message)
     if facts.pod is None or not facts.pod.ready:
         return progressing(Reason.STARTING, "waiting for the slurmctld pod to become ready")
-    return _delivery_progress(facts, plan)
+    return _delivery_progress(facts, plan) or in_use(facts.kept)
+
+
+def _undecoded_note(facts: Facts) -> str:
+    texts = ", ".join(str(each) for each in facts.undecoded)
+    return f" ({texts} cannot be decoded)" if texts else ""
+
+
+def _key_wait(controller: Controller, change: KeyChange) -> str:
+    secret = controller.spec.slurmKeyRef.name if controller.spec.slurmKeyRef else ""
+    jobs = "Slurm cannot be asked for jobs" if change.jobs is None else f"{change.jobs} jobs are on nodes"
+    return (
+        f"Secret {secret} holds another slurm.key than slurmctld and the workers run with. {jobs}: the new key, and "
+        "any other change of slurmctld, waits until none is left, because a worker with another key is given up. To go "
+        f"on now, put the former key back, which is in Secret {names.kept_keys(controller.name)}; to give the jobs up, "
+        f"delete StatefulSet {names.controller(controller.name)}"
+    )
 
 
 def _delivery_progress(facts: Facts, plan: Plan) -> Finding | None:

@@ -16,6 +16,7 @@ class Event(StrEnum):
     DRAIN_DEADLINE_EXCEEDED = "DrainDeadlineExceeded"
     FAILED_CREATE = "FailedCreate"
     HOST_KEYS_CREATED = "HostKeysCreated"
+    KEYS_CREATED = "KeysCreated"
     NODE_LOST = "NodeLost"
     RESTARTING = "Restarting"
     SUCCESSFUL_CREATE = "SuccessfulCreate"

@@ -43,7 +43,7 @@ def status(loginset: LoginSet, facts: Facts, rejection: Rejection | None) -> Tre
     message = f"users can submit from {ready} of {desired} login pods"
     summary = summarize(
         failure=_failure(loginset, facts, rejection),
-        progress=None if ready >= desired else progressing(Reason.STARTING, message),
+        progress=progressing(Reason.STARTING, message) if ready < desired else _draining(facts),
         ready=ready > 0 or desired == 0,
         message=message,
     )
@@ -69,6 +69,23 @@ def absent_domains(logs: Iterable[str]) -> set[str]:
                 away[rest.split(" ")[0]] = _BACK not in rest
         absent |= {domain for domain, is_away in away.items() if is_away}
     return absent
+
+
+def _draining(facts: Facts) -> Finding | None:
+    """Pods that are to go, and what they wait for; their deletion time is the end of that wait."""
+    leaving = sorted(
+        (pod.metadata.deletionTimestamp, pod.name)
+        for pod in facts.pods
+        if pod.metadata.deletionTimestamp is not None and pod.metadata.deletionTimestamp > facts.now
+    )
+    if not leaving:
+        return None
+    pods = ", ".join(name for _, name in leaving)
+    message = (
+        f"waiting until users have logged out of {pods}, at the latest until {leaving[-1][0]:%Y-%m-%dT%H:%M:%SZ}; "
+        "to end their sessions now, delete the pod with --grace-period=5"
+    )
+    return progressing(Reason.DRAINING, message)
 
 
 def _failure(loginset: LoginSet, facts: Facts, rejection: Rejection | None) -> Finding | None:

@@ -23,7 +23,7 @@ def _message(missing: Missing) -> str:
     name = f"{missing.kind} {missing.namespace}/{missing.name}"
     match missing.kind:
         case "Secret":
-            return f"{name} with the key {missing.key!r} is missing ({missing.field}): create it"
+            return f"{name} with the key {missing.key!r} is missing ({missing.field}): create it, or put it back"
         case "ConfigMap":
             return f"{name} is missing: create it, or remove the reference to it"
         case "Accounting":

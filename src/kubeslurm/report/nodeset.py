@@ -27,6 +27,7 @@ class Outcome(msgspec.Struct, frozen=True):
     failures: tuple[Failure, ...] = ()
     objections: Mapping[str, Objection] = msgspec.field(default_factory=dict)  # pod -> why it stays
     names_taken: tuple[str, ...] = ()  # Slurm names of workers to create that other pods still have
+    claims_going: tuple[str, ...] = ()  # claims of earlier workers that must be gone before new ones are made
 
 
 _CAUSES = {
@@ -75,11 +76,25 @@ def findings(nodeset: NodeSet, facts: Facts, plan: Plan, outcome: Outcome) -> tu
     """Ready, Progressing and Degraded, with what is awaited and what helps."""
     failure = _failure(nodeset, facts, plan, outcome)
     progress = _progress(nodeset, facts, plan, outcome)
-    serving = sum(1 for each in facts.workers if each.ready and each.name not in plan.leaving)
+    running = [each for each in facts.workers if each.ready and each.name not in plan.leaving]
+    absent, down = _unusable(facts, running)
+    serving = len(running) - absent - down
     ready = serving >= plan.desired and not nodeset.deleting
-    return summarize(
-        failure=failure, progress=progress, ready=ready, message=f"{serving} of {plan.desired} workers are ready"
-    )
+    message = f"{serving} of {plan.desired} workers are ready"
+    message += f", {absent} run but are not registered in Slurm" if absent else ""
+    message += f", {down} run but are down in Slurm" if down else ""
+    first, *rest = summarize(failure=failure, progress=progress, ready=ready, message=message)
+    if first.message != message and (absent or down):
+        first = msgspec.structs.replace(first, message=f"{message}; {first.message}")
+    return (first, *rest)
+
+
+def _unusable(facts: Facts, running: Iterable[Worker]) -> tuple[int, int]:
+    """Of workers whose pods are ready: how many Slurm does not know, and how many it cannot use."""
+    if not facts.slurm_known:
+        return 0, 0
+    nodes = [each.node for each in running]
+    return nodes.count(None), sum(1 for node in nodes if node is not None and (node.down or node.invalid))
 
 
 def _conditions(nodeset: NodeSet, facts: Facts, found: Iterable[Finding]) -> Tree:
@@ -130,7 +145,10 @@ def _progress(nodeset: NodeSet, facts: Facts, plan: Plan, outcome: Outcome) -> F
         return progressing(Reason.DRAINING, f"draining {text}{': ' + first if first else ''}")
     terminating = sum(1 for each in facts.workers if each.terminating)
     if plan.create or terminating:
-        return progressing(Reason.SCALING, f"{len(plan.create)} workers to create, {terminating} terminating")
+        text = f"{len(plan.create)} workers to create, {terminating} terminating"
+        claims = outcome.claims_going
+        awaited = f"; waiting until claim {claims[0]} is deleted" if claims else ""
+        return progressing(Reason.SCALING, text + awaited)
     old = [each for each in facts.workers if rollout.outdated(nodeset, each, facts)]
     if old and nodeset.spec.paused:
         return progressing(Reason.PAUSED, f"{_of(len(old))} of an old revision: set spec.paused to false to go on")

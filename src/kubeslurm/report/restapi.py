@@ -4,12 +4,12 @@ from datetime import datetime
 
 import msgspec
 
-from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Deployment, Pod
 from kubeslurm.decide.missing import Missing
+from kubeslurm.report import deletion
 from kubeslurm.report.conditions import Finding, conditions, progressing, summarize
 from kubeslurm.report.daemon_pod import first_pod_failure
 from kubeslurm.report.missing import not_found
@@ -25,6 +25,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     slurm_conf: str = ""  # the delivered one
     deployment: Deployment | None = None
     pods: tuple[Pod, ...] = ()
+    nodesets: tuple[str, ...] = ()
 
     @property
     def ready(self) -> int:
@@ -36,7 +37,7 @@ def status(restapi: RestApi, facts: Facts, rejection: Rejection | None) -> Tree:
     summary = summarize(
         failure=_failure(restapi, facts, rejection),
         progress=_progress(restapi, facts),
-        ready=facts.ready > 0 or restapi.spec.replicas == 0,
+        ready=not restapi.deleting and (facts.ready > 0 or restapi.spec.replicas == 0),
         message=_ready_message(restapi, facts),
     )
     return {
@@ -61,11 +62,8 @@ def _failure(restapi: RestApi, facts: Facts, rejection: Rejection | None) -> Fin
 
 def _progress(restapi: RestApi, facts: Facts) -> Finding | None:
     if restapi.deleting:
-        message = (
-            "NodeSets of this cluster still need it to drain their workers: delete them, "
-            f"or set the annotation {names.FORCE_DELETE}=true to go at once"
-        )
-        return progressing(Reason.DELETION_BLOCKED, message)
+        nodesets = ", ".join(facts.nodesets) or "of this cluster"
+        return deletion.held(f"the NodeSets {nodesets} need it to drain their workers")
     if facts.controller is not None and not facts.slurm_conf:
         message = f"waiting for the first accepted configuration of Controller {facts.controller.name}"
         return progressing(Reason.WAITING_FOR_CONFIG, message)

@@ -93,6 +93,9 @@ def _annotations(worker: Worker, cordon: Cordon | None, facts: Facts) -> Tree:
         topology = worker.host.metadata.annotations.get(names.TOPOLOGY_SPEC, "")
         if topology or have.get(names.TOPOLOGY_SPEC):
             wanted[names.TOPOLOGY_SPEC] = topology or None
+    if facts.slurm_known and worker.node is not None:
+        # Kept while Slurm does not know the node: the gate must not take it for one that never had a job.
+        wanted[names.POD_BUSY] = "true" if worker.node.busy else None
     if facts.job_ends is not None:
         wanted[names.POD_DEADLINE] = facts.job_ends.get(worker.slurm_name)
     return {key: value for key, value in wanted.items() if have.get(key) != value}

@@ -46,12 +46,13 @@ class SlurmCluster:
         servers: Sequence[str],
         jwt_key: bytes,
         *,
+        name: str = "",
         http: Http | None = None,
         admit: Admit | None = None,
     ) -> None:
         self.key = key
         self.token = OwnToken(jwt_key)
-        self.client = SlurmClient(Transport(servers, self.token, http=http, admit=admit))
+        self.client = SlurmClient(Transport(servers, self.token, cluster=name, http=http, admit=admit))
         self.snapshot = Snapshot(self.client)
         self.jobs = JobStore(self.client)
         self._task: asyncio.Task[None] | None = None
@@ -90,11 +91,16 @@ class Clusters:
         for cluster in self:
             listener(cluster)
 
-    def update(self, key: Key, servers: Sequence[str], jwt_key: bytes) -> SlurmCluster:
-        """Serves the cluster through these slurmrestd (base URLs) with tokens of this key from now on."""
+    def update(self, key: Key, servers: Sequence[str], jwt_key: bytes, name: str = "") -> SlurmCluster:
+        """Serves the cluster through these slurmrestd (base URLs) with tokens of this key from now on.
+
+        Only answers of a slurmrestd whose cluster has this name count; empty: of any.
+        """
         cluster = self._clusters.get(key)
         if cluster is None:
-            cluster = self._clusters[key] = SlurmCluster(key, servers, jwt_key, http=self._http, admit=self._admit)
+            cluster = self._clusters[key] = SlurmCluster(
+                key, servers, jwt_key, name=name, http=self._http, admit=self._admit
+            )
             for listener in self._listeners:
                 listener(cluster)
             cluster.start()
@@ -102,6 +108,7 @@ class Clusters:
             if cluster.client.transport.use(servers):
                 cluster.snapshot.poll_soon()
             cluster.token.rotate(jwt_key)
+            cluster.client.transport.cluster = name
         return cluster
 
     async def remove(self, key: Key) -> None:

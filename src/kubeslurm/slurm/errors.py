@@ -14,6 +14,10 @@ class NotServed(Unreachable):
     """The server does not have this endpoint: another release, or a proxy in between. It tells nothing about Slurm."""
 
 
+class WrongCluster(Unreachable):
+    """Another cluster's slurmrestd answered, at an address that was ours: what it says is not about our nodes."""
+
+
 class Unauthorized(SlurmError):
     """Slurm did not accept the token: wrong key, expired, or a wrong clock."""
 

@@ -90,18 +90,9 @@ class JobStore:
         """The jobs that hold a node."""
         return list(self.store.by(BY_NODE, node))
 
-    def suspended_on(self, node: str) -> str:
-        """Why a suspended job may hold the node; empty when certainly none does.
-
-        slurmctld shows a node as idle while the only jobs there are suspended, though their processes are still alive.
-        """
-        for job_id in sorted(self._suspended - self._off_nodes):
-            nodes = self._nodes.get(job_id)
-            if nodes is None:
-                return f"job {job_id} is suspended, and it is not known where"
-            if node in nodes:
-                return f"job {job_id} is suspended on node {node}"
-        return ""
+    def unplaced(self) -> frozenset[int]:
+        """Jobs that hold nodes of which it is not known which ones."""
+        return frozenset(job_id for job_id in self._on_nodes - self._off_nodes if self._nodes.get(job_id) is None)
 
     def deadlines(self, nodes: Iterable[str]) -> dict[str, str]:
         """When the last job on each node must have ended, for nodes that have one."""

@@ -9,6 +9,7 @@ from kubeslurm.api.kinds import SLURM_KINDS
 from kubeslurm.cli.up import helm, releases
 from kubeslurm.cli.up.access import local_access
 from tests.support.kubernetes import Kubernetes
+from tests.support.nodeset import Workers
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 from tests.up.support import NAME, PROGRAM, environment, kubeslurm, up
@@ -46,7 +47,7 @@ def test_up_installs_again_what_is_gone(cluster: Kubernetes, breakage: Callable[
     up(cluster, "--name", NAME)
     breakage(cluster)
     output = up(cluster, "--name", NAME)
-    assert {"worker-0", "worker-1"} <= set(output.split())
+    assert set(Workers(Slurm(cluster)).both()) <= set(output.split())
     Slurm(cluster).wait_until_idle(2)
 
 
@@ -57,7 +58,7 @@ def test_an_up_that_was_killed_at_any_moment_is_continued_by_the_next(cluster: K
     assert "is down" in done.stdout, done.stderr
     values = cluster.home.path / "other-values.json"
     values.write_text('{"controller": {"extraConf": "# other values"}}')
-    argv = [str(PROGRAM), "up", "--name", NAME, "--values", str(values)]
+    argv = [PROGRAM, "up", "--name", NAME, "--values", str(values)]
     with subprocess.Popen(argv, env=environment(cluster), stderr=subprocess.PIPE, text=True) as killed:
         assert killed.stderr is not None
         for line in killed.stderr:

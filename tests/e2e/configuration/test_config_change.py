@@ -66,6 +66,7 @@ def test_a_running_job_survives_a_change(slurm: Slurm, extra: str) -> None:
         ("NoSuchKey=1", "NoSuchKey"),
         ("PartitionName=broken Nodes=nosuchnode", "broken"),
         ("MaxJobCount=many", "MaxJobCount"),
+        ("StateSaveLocation=/tmp", "spec.persistence"),
     ],
 )
 def test_a_bad_change_is_refused_with_file_and_line_and_changes_nothing(
@@ -133,3 +134,24 @@ def test_an_edit_of_the_mounted_configmap_is_repaired(slurm: Slurm) -> None:
     slurm.patch("configmap", "slurm-config", {"data": {"slurm.conf": good + "NoSuchKey=1\n"}})
     wait_for("the repair", lambda: slurm.get("configmap", "slurm-config")["data"]["slurm.conf"] == good)
     wait_for("the repair in the pod", lambda: slurm.run("cat", "/etc/slurm/slurm.conf") == good)
+
+
+def test_a_setting_that_needs_a_volume_of_slurmctld_passes_its_trial(slurm: Slurm, extra: str) -> None:
+    spec = slurm.get(CONTROLLER, "slurm")["spec"]
+    mounts = spec.get("slurmctld", {}).get("volumeMounts")
+    volumes = ((spec.get("template") or {}).get("spec") or {}).get("volumes")
+
+    def mount(volumes: object, mounts: object, text: str) -> None:
+        template = {"spec": {"volumes": volumes}}
+        change = {"template": template, "slurmctld": {"volumeMounts": mounts}, "extraConf": text}
+        slurm.patch(CONTROLLER, "slurm", {"spec": change})
+
+    volume, records = {"name": "records", "emptyDir": {}}, {"name": "records", "mountPath": "/records"}
+    lines = "JobCompType=jobcomp/filetxt\nJobCompLoc=/records/jobs"
+    try:
+        mount([*(volumes or ()), volume], [*(mounts or ()), records], f"{extra}\n{lines}")
+        wait_for("the change to be live", lambda: slurm.config("JobCompLoc") == "/records/jobs")
+    finally:
+        mount(volumes, mounts, extra)
+    wait_for("the volume to go", lambda: slurm.config("JobCompLoc") not in ("", "/records/jobs"))
+    slurm.wait_until_idle(2)

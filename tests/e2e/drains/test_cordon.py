@@ -17,14 +17,12 @@ def workers(slurm: Slurm) -> Iterator[Workers]:
     found = Workers(slurm)
     yield found
     slurm.kubectl("annotate", "pods", WORKERS, f"{POD_CORDON}-", check=False)
-    kubectl(found, "taint", "nodes", "--all", "repair-", check=False)
     kubectl(found, "annotate", "nodes", "--all", "nodeset.slinky.slurm.net/node-cordon-reason-", check=False)
 
 
 @pytest.fixture
 def name(workers: Workers) -> str:
-    """One of the two workers."""
-    return workers.names()[0]
+    return workers.one()
 
 
 def kubectl(workers: Workers, *args: str, check: bool = True) -> str:
@@ -37,7 +35,7 @@ def test_cordon_drains_and_uncordon_resumes(workers: Workers, name: str) -> None
     kubectl(workers, "cordon", host)
     wait_for("the drain", lambda: workers.slurm.nodes().get(name) == "draining")
     assert f"Node ({host}) was cordoned" in workers.reasons().get(name, "")
-    assert workers.slurm.nodes().get(workers.names()[1]) == "idle"
+    assert [state for node, state in workers.slurm.nodes().items() if node != name] == ["idle"]
     workers.finish(job)
     kubectl(workers, "uncordon", host)
     workers.wait_until_idle(2)
@@ -61,14 +59,6 @@ def test_the_reason_on_the_node_reaches_slurm(workers: Workers, name: str) -> No
     kubectl(workers, "annotate", "node", host, "nodeset.slinky.slurm.net/node-cordon-reason=new fan on Monday")
     kubectl(workers, "cordon", host)
     wait_for("the reason", lambda: workers.reasons().get(name) == "slurm-operator: new fan on Monday")
-
-
-def test_a_taint_that_workers_do_not_tolerate_drains(workers: Workers, name: str) -> None:
-    host = node_of(workers.pod(name))
-    kubectl(workers, "taint", "node", host, "repair=now:NoSchedule")
-    wait_for("the drain", lambda: workers.slurm.nodes().get(name) == "drained")
-    kubectl(workers, "taint", "node", host, "repair-")
-    workers.wait_until_idle(2)
 
 
 def test_an_admins_drain_is_shown_on_the_pod_and_survives_everything(workers: Workers, name: str) -> None:

@@ -18,7 +18,7 @@ def workers(slurm: Slurm) -> Iterator[Workers]:
 
 @pytest.mark.parametrize(("policy", "end"), [("Requeue", ("PENDING", 1)), ("Cancel", ("CANCELLED", 0))])
 def test_jobs_are_ended_after_the_deadline(workers: Workers, policy: str, end: tuple[str, int]) -> None:
-    goes, stays = workers.names()
+    goes, stays = workers.both()
     staying = workers.run_job(600, f"--nodelist={stays}", "--time=20")
     leaving = workers.run_job(600, f"--nodelist={goes}", "--time=15")
     wait_for("both to be protected", lambda: all(is_protected(pod) for pod in workers.pods().values()))

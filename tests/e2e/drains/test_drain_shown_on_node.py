@@ -1,4 +1,7 @@
-"""On request, a drain made in Slurm shows on the Kubernetes node, and neither side undoes what the other decided."""
+"""On request, a drain made in Slurm shows on the Kubernetes node, and a taint there drains in Slurm.
+
+Neither side undoes what the other decided.
+"""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -25,7 +28,7 @@ class Operator:
     def show_as(self, mode: str) -> None:
         if mode != self.shows_as:
             usual = releases.operator(self.product.tags)
-            values = usual.values | {"slurmDrainOnNode": mode}
+            values = usual.values | {"slurmDrainOnNode": mode, "drainOnNodeTaints": bool(mode)}
             helm.install(self.product.access, msgspec.structs.replace(usual, values=values), wait=True)
             self.shows_as = mode
 
@@ -42,13 +45,13 @@ def workers(slurm: Slurm) -> Iterator[Workers]:
     found = Workers(slurm)
     yield found
     slurm.run("scontrol", "update", f"nodename={','.join(found.names())}", "state=resume", check=False)
-    slurm.cluster.kubectl("taint", "nodes", "--all", f"{MARK}-", check=False)
+    for key in (MARK, "repair"):
+        slurm.cluster.kubectl("taint", "nodes", "--all", f"{key}-", check=False)
 
 
 @pytest.fixture
 def name(workers: Workers) -> str:
-    """One of the two workers."""
-    return workers.names()[0]
+    return workers.one()
 
 
 class Shown(NamedTuple):
@@ -140,4 +143,13 @@ def test_as_a_condition_a_drain_is_only_said_and_an_earlier_cordon_for_it_is_und
     assert workers.reasons().get(name, "") == "bad cable"
     scontrol(workers, name, "state=resume")
     wait_for("the node to be itself again", lambda: shown(workers, host) == Shown())
+    workers.wait_until_idle(2)
+
+
+def test_a_taint_that_workers_do_not_tolerate_drains(operator: Operator, workers: Workers, name: str) -> None:
+    operator.show_as("Cordon")
+    host = node_of(workers.pod(name))
+    workers.slurm.cluster.kubectl("taint", "node", host, "repair=now:NoSchedule")
+    wait_for("the drain", lambda: workers.slurm.nodes().get(name) == "drained")
+    workers.slurm.cluster.kubectl("taint", "node", host, "repair-")
     workers.wait_until_idle(2)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.nodeset import Workers, node_of
+from tests.support.nodeset import Workers
+from tests.support.places import of_slurmctld, powered_off
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
@@ -65,20 +66,16 @@ def test_a_job_goes_on_while_slurmctld_is_away(slurm: Slurm) -> None:
 
 @pytest.mark.parametrize("sign", ["deleted", "out of service"])
 def test_slurmctld_moves_when_its_node_is_gone_for_good(slurm: Slurm, sign: str) -> None:
-    place = node_of(slurm.get("pod", slurm.controller))
+    place = of_slurmctld(slurm)
     job = saved_job(slurm, f"--nodelist={Workers(slurm).away_from_slurmctld()}")
-    slurm.cluster.node(place).kill()
-    try:
-        if sign == "deleted":
-            slurm.cluster.kubectl("delete", "node", place)
-        else:
-            slurm.cluster.kubectl("taint", "node", place, OUT_OF_SERVICE)
-        wait_for(
-            "slurmctld on another node",
-            lambda: (pod := slurm.find("pod", slurm.controller)) and pod["spec"].get("nodeName") not in (None, place),
-        )
-        wait_for("slurmctld to answer", lambda: started(slurm) != "")
-        slurm.wait_for_job(job, "RUNNING")
-    finally:
-        slurm.cluster.kubectl("taint", "node", place, f"{OUT_OF_SERVICE}-", check=False)
-        slurm.cluster.node(place).start()
+    with powered_off(slurm, place, with_slurmctld=True):
+        try:
+            if sign == "deleted":
+                slurm.cluster.kubectl("delete", "node", place)
+            else:
+                slurm.cluster.kubectl("taint", "node", place, OUT_OF_SERVICE)
+            wait_for("slurmctld on another node", lambda: of_slurmctld(slurm) != place)
+            wait_for("slurmctld to answer", lambda: started(slurm) != "")
+            slurm.wait_for_job(job, "RUNNING")
+        finally:
+            slurm.cluster.kubectl("taint", "node", place, f"{OUT_OF_SERVICE}-", check=False)

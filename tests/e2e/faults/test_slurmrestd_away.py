@@ -1,5 +1,7 @@
 """Without slurmrestd nothing is lost: jobs run, the objects say what is missing, and all goes on when it is back."""
 
+import json
+
 from tests.support.slurm import CONTROLLER, RESTAPI, Slurm
 from tests.support.waiting import wait_for
 
@@ -43,3 +45,20 @@ def test_a_lost_replica_is_not_noticed(slurm: Slurm) -> None:
         wait_for("the first configuration to be live again", slurm.config_is_live)
         slurm.patch(RESTAPI, "slurm", {"spec": {"replicas": 1}})
         wait_for("one slurmrestd", lambda: len(slurm.items("pods", selector=SLURMRESTD)) == 1)
+
+
+def test_a_restapi_deleted_by_mistake_says_how_to_have_it_back(slurm: Slurm) -> None:
+    found = slurm.get(RESTAPI, "slurm")
+    metadata = {name: found["metadata"].get(name, {}) for name in ("name", "labels", "annotations")}
+    slurm.kubectl("delete", RESTAPI, "slurm", "--wait=false")
+    try:
+        wait_for("the reason", lambda: slurm.conditions(RESTAPI)["Ready"]["reason"] == "DeletionBlocked")
+        shown = slurm.kubectl("get", "slurm", "--output=wide")
+        assert "DeletionBlocked" in shown
+        assert "kubeslurm.dev/force-delete=true" in shown
+    finally:
+        slurm.kubectl("annotate", RESTAPI, "slurm", "kubeslurm.dev/force-delete=true")
+        wait_for("the RestApi to be gone", lambda: slurm.find(RESTAPI, "slurm") is None)
+        again = {"apiVersion": found["apiVersion"], "kind": found["kind"], "metadata": metadata, "spec": found["spec"]}
+        slurm.kubectl("create", "--filename=-", stdin=json.dumps(again))
+        wait_for("slurmrestd", lambda: ready(slurm) == 1)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.nodeset import Workers, node_of
+from tests.support.places import is_unreachable, kubelet_stopped, powered_off
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
@@ -12,9 +13,13 @@ def workers(slurm: Slurm) -> Workers:
     return Workers(slurm)
 
 
-def one(workers: Workers, node: str = "") -> str:
-    """The name of a worker's pod; of the last one unless a node is given."""
-    return str(workers.pod(node or workers.names()[-1])["metadata"]["name"])
+def pod_of(workers: Workers, node: str) -> str:
+    return str(workers.pod(node)["metadata"]["name"])
+
+
+def lose(workers: Workers, node: str) -> None:
+    """Takes a worker away without a word."""
+    workers.slurm.kubectl("delete", "pod", pod_of(workers, node), "--grace-period=0", "--force", "--wait=false")
 
 
 def requeued_once(workers: Workers, job: int) -> None:
@@ -26,14 +31,14 @@ def requeued_once(workers: Workers, job: int) -> None:
 
 def test_a_pod_deleted_by_a_user(workers: Workers) -> None:
     job = workers.run_job(600, "--nodes=2")
-    workers.slurm.kubectl("delete", "pod", one(workers), "--wait=false")
+    workers.slurm.kubectl("delete", "pod", pod_of(workers, workers.one()), "--wait=false")
     requeued_once(workers, job)
     workers.wait_until_idle(2)
 
 
 def test_a_pod_that_vanishes_without_a_word(workers: Workers) -> None:
     job = workers.run_job(600, "--nodes=2")
-    workers.slurm.kubectl("delete", "pod", one(workers), "--grace-period=0", "--force", "--wait=false")
+    lose(workers, workers.one())
     requeued_once(workers, job)
     workers.wait_until_idle(2)
 
@@ -42,16 +47,16 @@ def test_a_container_that_is_killed_under_a_job_on_two_nodes(workers: Workers) -
     """The job must be older than the restart by more than clocks may differ, or nobody could tell whose it is."""
     job = workers.run_job(600, "--nodes=2")
     wait_for("the job to have run for a while", lambda: workers.age(job) >= 8)
-    kill_slurmd(workers, workers.names()[-1])
+    kill_slurmd(workers, workers.one())
     requeued_once(workers, job)
     workers.wait_until_idle(2)
 
 
 def test_jobs_on_other_workers_never_notice(workers: Workers) -> None:
-    stays, goes = workers.names()
+    stays, goes = workers.both()
     other = workers.run_job(600, f"--nodelist={stays}")
     lost = workers.run_job(600, f"--nodelist={goes}")
-    workers.slurm.kubectl("delete", "pod", one(workers, goes), "--grace-period=0", "--force", "--wait=false")
+    lose(workers, goes)
     wait_for("the lost job to be requeued", lambda: workers.fate(lost).restarts == 1)
     workers.release(lost)
     workers.let_end(lost)
@@ -60,37 +65,26 @@ def test_jobs_on_other_workers_never_notice(workers: Workers) -> None:
 
 
 def test_a_node_that_dies_and_returns(workers: Workers) -> None:
-    cluster = workers.slurm.cluster
-    pod = workers.pod(workers.away_from_slurmctld())
+    host = node_of(workers.pod(workers.away_from_slurmctld()))
     job = workers.run_job(600, "--nodes=2")
-    cluster.node(node_of(pod)).kill()
-    cluster.node(node_of(pod)).start()
+    with powered_off(workers.slurm, host):
+        pass
     requeued_once(workers, job)
     workers.wait_until_idle(2)
 
 
 def test_a_kubelet_that_is_away_costs_no_job(workers: Workers) -> None:
     """Kubernetes gives the node up; slurmd lives on, and nothing may evict it."""
-    cluster = workers.slurm.cluster
     name = workers.away_from_slurmctld()
-    pod = workers.pod(name)
+    host, uid = node_of(workers.pod(name)), workers.uid(name)
     job = workers.run_job(600, "--nodes=2")
-    kubelet = cluster.exec_in_node(node_of(pod), ["pidof", "kubelet"]).stdout.split()
-    cluster.exec_in_node(node_of(pod), ["kill", "-STOP", *kubelet])
-    try:
-        wait_for("the node to be given up", lambda: is_unreachable(workers, node_of(pod)))
+    with kubelet_stopped(workers.slurm, host):
+        wait_for("the node to be given up", lambda: is_unreachable(workers.slurm, host))
         workers.finish(job)
-        assert workers.uid(name) == pod["metadata"]["uid"]
-    finally:
-        cluster.exec_in_node(node_of(pod), ["kill", "-CONT", *kubelet])
-    wait_for("the node to be back", lambda: not is_unreachable(workers, node_of(pod)))
+        assert workers.uid(name) == uid
+    wait_for("the node to be back", lambda: not is_unreachable(workers.slurm, host))
     workers.wait_until_idle(2)
-    assert workers.uid(name) == pod["metadata"]["uid"]
-
-
-def is_unreachable(workers: Workers, host: str) -> bool:
-    taints = workers.slurm.get("node", host)["spec"].get("taints", [])
-    return any(taint["key"] == "node.kubernetes.io/unreachable" for taint in taints)
+    assert workers.uid(name) == uid
 
 
 def kill_slurmd(workers: Workers, node: str) -> None:

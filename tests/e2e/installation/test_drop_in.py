@@ -13,21 +13,13 @@ from tests.support.audit import Asked
 from tests.support.installation import OPERATOR, WEBHOOK
 from tests.support.kubernetes import Kubernetes
 from tests.support.nodeset import Workers
+from tests.support.settled import wait_for_webhook
 from tests.support.slurm import CONTROLLER, Slurm
 from tests.support.waiting import wait_for
 
 NAMESPACE = "drop-in"
 DAEMONS = "app.kubernetes.io/name in (slurmctld,slurmdbd,slurmrestd,slurmd,login)"
 CONFIGURATION = f"validatingwebhookconfiguration/{WEBHOOK}"
-UNUSABLE = """
-apiVersion: slinky.slurm.net/v1beta1
-kind: Controller
-metadata: {name: refused, namespace: default}
-spec:
-  slurmKeyRef: {name: key, key: slurm.key}
-  jwtKeyRef: {name: key, key: jwt.key}
-  configFileRefs: [{name: not-there}]
-"""
 
 
 @contextmanager
@@ -43,7 +35,7 @@ def ours_away(cluster: Kubernetes) -> Iterator[None]:
         cluster.kubectl("replace", "--filename=-", stdin=json.dumps(admission))
         run_ours(cluster, 1)
         ready(cluster, "slinky")
-        wait_for("our own admission", lambda: "create it first" in cluster.refusal(UNUSABLE))
+        wait_for_webhook(cluster)
 
 
 def run_ours(cluster: Kubernetes, count: int) -> None:
@@ -102,7 +94,7 @@ def uids(slurm: Slurm) -> set[str]:
 def test_our_images_do_the_work_in_an_installation_made_for_others(installed: Kubernetes, slurm: Slurm) -> None:
     before, workers = uids(slurm), Workers(slurm)
     ready(installed, NAMESPACE)
-    wait_for("the admission to refuse", lambda: "create it first" in installed.refusal(UNUSABLE))
+    wait_for_webhook(installed)
     # Admitted by the one, acted upon by the other.
     extra = slurm.get(CONTROLLER, "slurm")["spec"]["extraConf"]
     slurm.patch(CONTROLLER, "slurm", {"spec": {"extraConf": f"{extra}\nMaxJobCount=3456"}})

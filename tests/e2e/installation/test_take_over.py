@@ -1,7 +1,6 @@
 """A running cluster of Slinky's operator gets ours: nothing is restarted, and it goes on from there."""
 
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 
@@ -39,45 +38,22 @@ def old(cluster: Kubernetes, product: Installation, slurm: Slurm) -> Iterator[Pr
         cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=true", "--timeout=180s", check=False)
 
 
-def pods(slurm: Slurm) -> dict[str, tuple[str, list[int]]]:
-    """Of each pod that is to stay: its uid, and how often each of its containers was restarted."""
-    found = slurm.items("pods", selector="app.kubernetes.io/name in (slurmctld,slurmrestd,slurmd)")
-    return {pod["metadata"]["name"]: (pod["metadata"]["uid"], restarts(pod)) for pod in found}
-
-
-def restarts(pod: dict[str, Any]) -> list[int]:
-    status = pod["status"]
-    return [each["restartCount"] for each in (*status.get("initContainerStatuses", ()), *status["containerStatuses"])]
-
-
-def workloads(slurm: Slurm) -> dict[str, tuple[dict[str, Any], str]]:
-    """Of each workload: its whole spec, and the revision that Kubernetes made of it."""
-    found = slurm.items("statefulsets", "deployments")
-    return {each["metadata"]["name"]: (each["spec"], each["status"].get("updateRevision", "")) for each in found}
-
-
-def revisions(slurm: Slurm) -> set[str]:
-    """The revisions of the workers' template."""
-    names = (each["metadata"]["name"] for each in slurm.items("controllerrevisions"))
-    return {name for name in names if name.startswith(NODESET)}
-
-
 def test_nothing_restarts_and_jobs_configuration_and_workers_go_on(old: Predecessor, cluster: Kubernetes) -> None:
     workers = Workers(old, NODESET)
     job = workers.run_job(600)
-    before, made = pods(old), workloads(old)
+    before, made = old.stays(), old.workloads()
 
     run_operators(cluster, 1)
     wait_for("everything to be as desired", lambda: is_as_desired(old))
-    assert pods(old) == before
-    assert workloads(old) == made
-    assert revisions(old) == {f"{NODESET}-{REVISION}"}
+    assert old.stays() == before
+    assert old.workloads() == made
+    assert old.revisions() == {f"{NODESET}-{REVISION}"}
 
     extra = old.get(CONTROLLER, NAME)["spec"]["extraConf"]
     old.patch(CONTROLLER, NAME, {"spec": {"extraConf": f"{extra}\nMaxJobCount=4321"}})
     wait_for("the change to be live", lambda: old.config("MaxJobCount") == "4321")
     wait_for("the status to say so", old.config_is_live)
-    assert pods(old) == before
+    assert old.stays() == before
 
     # One worker less: the idle one goes, the busy one stays as it is.
     busy = workers.fate(job).nodes

@@ -44,7 +44,7 @@ def monitors(slurm: Slurm, cluster: Kubernetes) -> Iterator[None]:
 
 
 def test_slurmctld_serves_metrics(slurm: Slurm) -> None:
-    address = slurm.get("pod", "slurm-controller-0")["status"]["podIP"]
+    address = slurm.get("pod", slurm.controller)["status"]["podIP"]
     assert "slurm_nodes" in fetch(slurm.cluster, f"http://{address}:6817/metrics/nodes")
 
 

@@ -41,6 +41,16 @@ def test_a_workers_claim_goes_when_its_nodeset_shrinks(disks: Workers) -> None:
     wait_for("the claim to be gone", lambda: disks.slurm.find("persistentvolumeclaim", CLAIM) is None)
 
 
+def test_a_worker_that_is_wanted_again_gets_a_new_claim(disks: Workers) -> None:
+    before, claim = disks.uids(), disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"]["uid"]
+    disks.scale(0)
+    wait_for("the worker to go", lambda: all("deletionTimestamp" in pod["metadata"] for pod in disks.pods().values()))
+    disks.scale(1)
+    wait_for("another worker", lambda: disks.uids() and disks.uids() != before)
+    wait_for("it to be idle", lambda: disks.slurm.nodes().get("disk-0") == "idle")
+    assert disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"]["uid"] != claim
+
+
 def test_a_claim_outlives_a_cordoned_pod_and_a_deleted_nodeset(disks: Workers) -> None:
     """It goes only when the NodeSet shrinks, as its policy says."""
     uid = disks.slurm.get("persistentvolumeclaim", CLAIM)["metadata"]["uid"]

@@ -30,6 +30,19 @@ def test_a_busy_nodeset_waits_for_its_job(second: Workers, cascade: str) -> None
     wait_for("no ghost", lambda: "extra-0" not in second.slurm.nodes())
 
 
+def test_orphaned_workers_go_on_and_are_taken_by_a_new_nodeset(second: Workers) -> None:
+    job = second.run_job(600, "--nodelist=extra-0")
+    uids = second.uids()
+    second.slurm.kubectl("delete", NODESET, "extra", "--cascade=orphan", "--wait=true", "--timeout=180s")
+    again = Workers.create(second.slurm, "extra", "extra-")
+    wait_for("the new NodeSet to have its worker", lambda: again.status().get("readyReplicas") == 1)
+    assert again.uids() == uids
+    assert "drain" not in second.slurm.nodes()["extra-0"]
+    second.finish(job)
+    second.slurm.kubectl("delete", NODESET, "extra", "--wait=true", "--timeout=180s")
+    assert not second.pods()
+
+
 def test_the_force_annotation_does_not_wait(second: Workers) -> None:
     job = second.run_job(600, "--nodelist=extra-0")
     second.slurm.kubectl("annotate", NODESET, "extra", "kubeslurm.dev/force-delete=true")

@@ -44,7 +44,7 @@ def test_a_worker_on_the_host_network_has_its_nodes_name_and_returns_to_it(hoste
 
 def test_the_place_of_a_node_is_written_on_its_worker(slurm: Slurm) -> None:
     workers = Workers(slurm)
-    name = workers.names()[0]
+    name = workers.one()
     host = node_of(workers.pod(name))
     slurm.cluster.kubectl("annotate", "node", host, "topology.slinky.slurm.net/spec=default:s1")
     try:

@@ -1,6 +1,5 @@
 """A changed template reaches every worker, one drain each, and no job notices."""
 
-import itertools
 import json
 from collections.abc import Iterator
 
@@ -10,18 +9,12 @@ from tests.support.nodeset import Workers, leads
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
 
-WEIGHTS = itertools.count(10)
-
 
 @pytest.fixture
 def workers(slurm: Slurm) -> Iterator[Workers]:
     found = Workers(slurm)
     yield found
     found.change({"paused": False, "updateStrategy": {"type": "RollingUpdate"}})
-
-
-def update(workers: Workers) -> None:
-    workers.change({"extraConf": f"Weight={next(WEIGHTS)}"})
 
 
 def all_replaced(workers: Workers, before: dict[str, str]) -> bool:
@@ -31,7 +24,7 @@ def all_replaced(workers: Workers, before: dict[str, str]) -> bool:
 
 def test_idle_workers_are_replaced_and_take_the_change(workers: Workers) -> None:
     before = workers.uids()
-    update(workers)
+    workers.change_template()
     wait_for("all to be replaced", lambda: all_replaced(workers, before))
     workers.wait_until_idle(2)
     wait_for("the status", lambda: workers.status()["updatedReplicas"] == 2)
@@ -39,9 +32,9 @@ def test_idle_workers_are_replaced_and_take_the_change(workers: Workers) -> None
 
 def test_a_busy_worker_is_drained_once_and_replaced_after_its_job(workers: Workers) -> None:
     before = workers.uids()
-    idle, busy = workers.names()
+    idle, busy = workers.both()
     job = workers.run_job(600, f"--nodelist={busy}")
-    update(workers)
+    workers.change_template()
     wait_for("the idle one to be replaced", lambda: workers.uids().get(idle, before[idle]) != before[idle])
     wait_for("the busy one to drain", lambda: workers.slurm.nodes().get(busy) == "draining")
     states = {workers.slurm.nodes().get(busy, "draining") for _ in range(20)}
@@ -74,7 +67,7 @@ def memory(workers: Workers, node: str) -> int:
 def test_a_paused_update_waits_and_says_so(workers: Workers) -> None:
     before = workers.uids()
     workers.change({"paused": True})
-    update(workers)
+    workers.change_template()
     wait_for("the NodeSet to say so", lambda: "spec.paused" in workers.message("Progressing"))
     assert workers.uids() == before
     workers.change({"paused": False})
@@ -84,9 +77,9 @@ def test_a_paused_update_waits_and_says_so(workers: Workers) -> None:
 def test_on_delete_replaces_only_what_the_user_deletes(workers: Workers) -> None:
     before = workers.uids()
     workers.change({"updateStrategy": {"type": "OnDelete"}})
-    update(workers)
+    workers.change_template()
     wait_for("the new revision", lambda: workers.status().get("updatedReplicas") == 0)
-    deleted, kept = workers.names()
+    deleted, kept = workers.both()
     workers.slurm.kubectl("delete", "pod", workers.pod(deleted)["metadata"]["name"], "--wait=true")
     workers.wait_until_idle(2)
     after = workers.uids()
@@ -97,9 +90,9 @@ def test_on_delete_replaces_only_what_the_user_deletes(workers: Workers) -> None
 
 def test_an_operator_killed_in_the_middle_of_an_update_finishes_it(workers: Workers) -> None:
     before = workers.uids()
-    busy = workers.names()[-1]
+    busy = workers.one()
     job = workers.run_job(600, f"--nodelist={busy}")
-    update(workers)
+    workers.change_template()
     wait_for("the busy one to drain", lambda: workers.slurm.nodes().get(busy) == "draining")
     workers.kill_operator()
     wait_for("another operator to lead", lambda: leads(workers.slurm))

@@ -53,7 +53,7 @@ def test_scale_in_of_busy_workers_waits_for_their_jobs(workers: Workers) -> None
 
 
 def test_scale_in_takes_the_idle_worker_first(workers: Workers) -> None:
-    busy = workers.names()[-1]
+    busy = workers.one()
     job = workers.run_job(600, f"--nodelist={busy}")
     wait_for("the pod to show the job", lambda: is_protected(workers.pod(busy)))
     workers.scale(1)

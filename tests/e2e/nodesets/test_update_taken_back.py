@@ -13,10 +13,11 @@ from tests.support.waiting import wait_for
 def workers(slurm: Slurm) -> Iterator[Workers]:
     """Two workers that take no change for now."""
     found = Workers(slurm)
-    before = slurm.get(NODESET, found.name)["spec"].get("extraConf", "")
+    spec = slurm.get(NODESET, found.name)["spec"]
+    before = {key: spec.get(key) for key in ("paused", "extraConf", "revisionHistoryLimit")}
     found.change({"paused": True, "revisionHistoryLimit": 1})
     yield found
-    found.change({"paused": False, "extraConf": before, "revisionHistoryLimit": 0})
+    found.change(before)
 
 
 def test_no_worker_is_replaced_when_the_old_template_is_wanted_again(workers: Workers) -> None:

@@ -40,6 +40,21 @@ class Predecessor(Slurm):
             self._create(tree, MANAGER)
         self._report()
 
+    def stays(self) -> dict[str, tuple[str, list[int]]]:
+        """Of each pod that is to stay: its uid, and how often each of its containers was restarted."""
+        found = self.items("pods", selector="app.kubernetes.io/name in (slurmctld,slurmrestd,slurmd)")
+        return {pod["metadata"]["name"]: (pod["metadata"]["uid"], restarts(pod)) for pod in found}
+
+    def workloads(self) -> dict[str, tuple[Tree, str]]:
+        """Of each workload: its whole spec, and the revision that Kubernetes made of it."""
+        found = self.items("statefulsets", "deployments")
+        return {each["metadata"]["name"]: (each["spec"], each["status"].get("updateRevision", "")) for each in found}
+
+    def revisions(self) -> set[str]:
+        """The revisions of the workers' template."""
+        names = (each["metadata"]["name"] for each in self.items("controllerrevisions"))
+        return {name for name in names if name.startswith(NODESET)}
+
     def _report(self) -> None:
         """The status that its operator left."""
         selected = ",".join(f"{key}={value}" for key, value in selector("slurmd", NODESET).items())
@@ -57,3 +72,8 @@ class Predecessor(Slurm):
         uid = self.get(f"{kind.lower()}s.slinky.slurm.net", name)["metadata"]["uid"]
         owner = {"apiVersion": "slinky.slurm.net/v1beta1", "kind": kind, "name": name, "uid": uid}
         return {"ownerReferences": [owner | {"blockOwnerDeletion": True} | ({"controller": True} if controls else {})]}
+
+
+def restarts(pod: Tree) -> list[int]:
+    status = pod["status"]
+    return [each["restartCount"] for each in (*status.get("initContainerStatuses", ()), *status["containerStatuses"])]

@@ -61,6 +61,8 @@ EVERYTHING: dict[str, Any] = {
     "priorityClassName": "system-cluster-critical",
     "crds": {"enabled": False},
     "propagatedNodeConditions": ["GpuHealthy", "NetworkHealthy"],
+    "drainOnNodeConditions": ["GpuFault", "DiskFault"],
+    "drainOnNodeTaints": True,
     "slurmDrainOnNode": "Taint",
     "extraObjects": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "{{ .Release.Name }}-extra"}}],
     "operator": {
@@ -193,6 +195,8 @@ def test_values_reach_the_operator() -> None:
         leader_elect_namespace="slinky",
         log_level="debug",
         propagated_node_conditions=("GpuHealthy", "NetworkHealthy"),
+        drain_on_node_conditions=("GpuFault", "DiskFault"),
+        drain_on_node_taints=True,
         slurm_drain_on_node="Taint",
         accounting_workers=8,
         controller_workers=8,
@@ -223,7 +227,17 @@ def test_the_webhook_configuration_points_at_paths_that_are_served() -> None:
 def test_the_operators_own_writes_do_not_wait_for_the_webhook() -> None:
     tree = render()["ValidatingWebhookConfiguration", "", "slurm-operator-webhook"]
     for hook in tree["webhooks"]:
-        assert "system:serviceaccount:slinky:slurm-operator" in hook["matchConditions"][0]["expression"]
+        conditions = {each["name"]: each["expression"] for each in hook["matchConditions"]}
+        assert "system:serviceaccount:slinky:slurm-operator" in conditions["not-the-operator"]
+
+
+def test_only_new_objects_and_changes_of_a_spec_wait_for_the_webhook() -> None:
+    tree = render()["ValidatingWebhookConfiguration", "", "slurm-operator-webhook"]
+    for hook in tree["webhooks"]:
+        assert hook["rules"][0]["operations"] == ["CREATE", "UPDATE"]
+        (expression,) = (each["expression"] for each in hook["matchConditions"] if each["name"] == "spec-is-new")
+        assert "deletionTimestamp" in expression
+        assert "object.spec == oldObject.spec" in expression
 
 
 def test_nodes_are_patched_only_where_they_shall_show_drains() -> None:
@@ -238,7 +252,7 @@ def test_nodes_are_patched_only_where_they_shall_show_drains() -> None:
 def test_with_selected_namespaces_only_nodes_are_read_cluster_wide() -> None:
     objects = render(operator={"namespaces": "team-a,team-b"}, webhook={"enabled": False})
     assert objects["ClusterRole", "", "slurm-operator"]["rules"] == [
-        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["list", "watch"]}
+        {"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]}
     ]
     everywhere = render()["ClusterRole", "", "slurm-operator"]["rules"]
     for namespace in ("team-a", "team-b"):

@@ -34,18 +34,32 @@ def render(values: dict[str, Any] | None = None, release: str = "slurm") -> Obje
     return {(tree["kind"], tree["metadata"]["name"]): tree for tree in trees}
 
 
-def test_default_values_make_keys_controller_and_rest_api() -> None:
+def test_default_values_make_controller_and_rest_api_and_leave_the_keys_to_the_operator() -> None:
     objects = render()
     assert set(objects) == {
-        ("Secret", "slurm-auth-slurm"),
-        ("Secret", "slurm-auth-jwt"),
         ("Secret", "slurm-sssd-conf"),
         ("ConfigMap", "slurm-config-extra"),
         ("Controller", "slurm"),
         ("RestApi", "slurm"),
     }
-    # Kubelets keep an immutable Secret for ever, also when it was deleted and made anew under its name.
-    assert "immutable" not in objects["Secret", "slurm-auth-slurm"]
+    assert "annotations" not in objects["Controller", "slurm"]["metadata"]
+
+
+def test_every_rendering_is_the_same() -> None:
+    assert helm({}).stdout == helm({}).stdout
+
+
+def test_a_key_that_the_user_brings_is_not_made_by_the_operator() -> None:
+    values = {
+        "slurmKey": {"create": False},
+        "jwtKey": {"create": False, "secretRef": {"name": "mine", "key": "jwt"}},
+        "controller": {"metadata": {"annotations": {"note": "kept"}}},
+    }
+    controller = render(values)["Controller", "slurm"]
+    marks = {"kubeslurm.dev/make-slurm-key": "false", "kubeslurm.dev/make-jwt-key": "false", "note": "kept"}
+    assert controller["metadata"]["annotations"] == marks
+    assert controller["spec"]["jwtKeyRef"] == {"name": "mine", "key": "jwt"}
+    assert controller["spec"]["template"]["metadata"]["annotations"] == {"note": "kept"}, "pods are not marked"
 
 
 def test_ordinary_objects_are_valid_kubernetes() -> None:
@@ -95,21 +109,31 @@ def test_our_objects_are_what_the_operator_reads() -> None:
     assert isinstance(decoded(objects["LoginSet", "slurm-login-main"]), LoginSet)
 
 
-def test_images_are_text_or_repository_with_tag_or_digest() -> None:
-    for image, expected in (
-        ({"repository": "r/x", "tag": "1"}, "r/x:1"),
-        ({"repository": "r/x", "tag": "1", "digest": "sha256:0"}, "r/x@sha256:0"),
-        ("r/x:2", "r/x:2"),
+def test_pods_have_the_labels_of_the_chart_that_no_upgrade_changes() -> None:
+    own = {"metadata": {"labels": {"app.kubernetes.io/part-of": "mine"}, "annotations": {"a": "b"}}}
+    objects = render({"nodesets": {"gpu": own}})
+    lasting = {"app.kubernetes.io/part-of": "slurm", "app.kubernetes.io/managed-by": "Helm"}
+    for kind, labels in (
+        ("Controller", lasting),
+        ("RestApi", lasting),
+        ("NodeSet", lasting | own["metadata"]["labels"]),
     ):
-        controller = render({"controller": {"slurmctld": {"image": image}}})["Controller", "slurm"]
-        assert controller["spec"]["slurmctld"]["image"] == expected
+        (tree,) = (tree for (each, _), tree in objects.items() if each == kind)
+        assert tree["spec"]["template"]["metadata"]["labels"] == labels
+        assert tree["metadata"]["labels"]["helm.sh/chart"]
+    template = objects["NodeSet", "slurm-worker-gpu"]["spec"]["template"]
+    assert template["metadata"]["annotations"] == {"a": "b"}
 
 
-def test_chart_labels_stay_out_of_pod_templates() -> None:
-    objects = render({"nodesets": {"gpu": {}}})
-    for kind, name in (("Controller", "slurm"), ("NodeSet", "slurm-worker-gpu"), ("RestApi", "slurm")):
-        assert "labels" not in objects[kind, name]["spec"]["template"].get("metadata", {})
-        assert objects[kind, name]["metadata"]["labels"]["helm.sh/chart"]
+def test_pull_secrets_of_all_pods_and_of_one_are_joined() -> None:
+    values = {
+        "imagePullSecrets": [{"name": "all"}],
+        "nodesets": {"gpu": {"podSpec": {"imagePullSecrets": [{"name": "own"}]}}, "cpu": {}},
+    }
+    objects = render(values)
+    pods = {name: tree["spec"]["template"]["spec"] for (_, name), tree in objects.items() if "worker" in name}
+    assert pods["slurm-worker-gpu"]["imagePullSecrets"] == [{"name": "own"}, {"name": "all"}]
+    assert pods["slurm-worker-cpu"]["imagePullSecrets"] == [{"name": "all"}]
 
 
 def test_partitions_become_lines_of_slurm_conf() -> None:
@@ -162,6 +186,28 @@ def test_tokens_may_say_who_their_user_is_unless_the_user_decides_otherwise() ->
     assert line not in own["Controller", "slurm"]["spec"]["extraConf"]
 
 
+def test_empty_values_in_maps_leave_their_keys_out() -> None:
+    empty: dict[str, Any] = {
+        "SwitchParameters": "",
+        "GresTypes": [],
+        "MailProg": None,
+        "ReturnToService": 0,
+        "MaxArraySize": 7,
+    }
+    options = {"MaxTime": "", "Hidden": False}
+    values = {
+        "controller": {"extraConfMap": empty},
+        "nodesets": {"gpu": {"extraConfMap": {"Gres": "", "Weight": 5}, "partition": {"configMap": options}}},
+    }
+    objects = render(values)
+    extra = objects["Controller", "slurm"]["spec"]["extraConf"].splitlines()
+    assert {"MaxArraySize=7", "ReturnToService=0"} <= set(extra)
+    assert not any(line.startswith(("SwitchParameters", "GresTypes", "MailProg")) for line in extra)
+    nodeset = objects["NodeSet", "slurm-worker-gpu"]["spec"]
+    assert nodeset["extraConf"] == "Weight=5"
+    assert nodeset["partition"]["config"] == "Hidden=false"
+
+
 def test_old_control_groups_can_be_chosen() -> None:
     files = render({"isolation": {"cgroup": "v1"}})["ConfigMap", "slurm-config-extra"]["data"]
     assert files["cgroup.conf"].startswith("CgroupPlugin=cgroup/v1\n")
@@ -183,8 +229,10 @@ def test_scripts_get_their_prefix_and_are_referred_to() -> None:
     assert spec["epilogScriptRefs"] == [{"name": "mine"}]
 
 
-def test_dcgm_mounts_its_directory_into_gpu_workers_only() -> None:
-    gpu = {"slurmd": {"resources": {"limits": {"nvidia.com/gpu": 8}}}}
+@pytest.mark.parametrize("part", ["slurmd", "podSpec"])
+@pytest.mark.parametrize("kind", ["limits", "requests"])
+def test_dcgm_mounts_its_directory_into_gpu_workers_only(part: str, kind: str) -> None:
+    gpu = {part: {"resources": {kind: {"nvidia.com/gpu": 8}}}}
     objects = render({"vendor": {"nvidia": {"dcgm": {"enabled": True}}}, "nodesets": {"gpu": gpu, "cpu": {}}})
     mounts = objects["NodeSet", "slurm-worker-gpu"]["spec"]["slurmd"]["volumeMounts"]
     assert [mount["name"] for mount in mounts] == ["dcgm-job-mapping"]

@@ -11,8 +11,10 @@ from kubeslurm.api.views import Pod
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
 from kubeslurm.kube import reflector as module
+from kubeslurm.kube.caches import CacheFilter
 from kubeslurm.kube.objects import kube_store
 from kubeslurm.kube.reflector import Reflector
+from kubeslurm.kube.unreadable import unreadable_store
 from tests.support.fake_apiserver import FakeApiServer, encode, pod
 from tests.unit.kube.following import following
 
@@ -143,7 +145,8 @@ async def test_two_namespaces_share_a_store_without_deleting_each_others_objects
 async def test_selectors_are_sent_with_lists_and_watches() -> None:
     server = FakeApiServer()
     server.watch_list = False
-    async with following(server, labels="app=slurmd", fields="spec.nodeName=n1") as follower:
+    selectors = CacheFilter(labels={"app": "slurmd"}, fields="spec.nodeName=n1").selectors
+    async with following(server, selectors=selectors) as follower:
         await follower.store.wait_synced()
         await asyncio.sleep(1)
     for request in server.requests:
@@ -201,3 +204,44 @@ async def test_our_own_write_is_not_rolled_back_by_a_slow_watch() -> None:
         await server.bookmark()
         await asyncio.sleep(0.1)
         assert follower.changes == [("added", "a"), ("changed", "a")]
+
+
+async def test_an_undecodable_object_is_known_by_name_until_it_is_corrected_or_gone() -> None:
+    server = FakeApiServer()
+    await server.put(pod("a") | {"spec": {"nodeName": 5}})
+    await server.put(pod("b") | {"spec": {"nodeName": 5}})
+    unreadables = unreadable_store()
+    async with following(server, unreadables=unreadables) as follower:
+        await follower.store.wait_synced()
+        assert {str(each) for each in unreadables} == {"Pod ns/a", "Pod ns/b"}
+        await server.put(pod("a"))
+        await server.remove("b")
+        await asyncio.sleep(0.1)
+        assert len(unreadables) == 0
+        assert follower.names == {"a"}
+
+
+async def test_an_undecodable_object_that_goes_while_nobody_watches_is_forgotten() -> None:
+    server = FakeApiServer()
+    await server.put(pod("a") | {"spec": {"nodeName": 5}})
+    unreadables = unreadable_store()
+    async with following(server, unreadables=unreadables) as follower:
+        await follower.store.wait_synced()
+        server.frozen = True
+        await server.remove("a")
+        server.compact()
+        server.frozen = False
+        await server.cut()
+        await asyncio.sleep(5)
+        assert len(unreadables) == 0
+
+
+async def test_the_end_of_an_object_is_seen_although_its_last_state_cannot_be_decoded() -> None:
+    server = FakeApiServer()
+    await server.put(pod("a"))
+    async with following(server) as follower:
+        await follower.store.wait_synced()
+        await server.put(pod("a") | {"spec": {"nodeName": 5}})
+        await server.remove("a")
+        await asyncio.sleep(0.1)
+        assert follower.names == set()

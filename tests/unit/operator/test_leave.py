@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from kubeslurm.api.kinds import CONTROLLER, DEPLOYMENT, LEASE, NODESET, Kind
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, LEASE, NODESET, Kind
 from kubeslurm.api.names import FINALIZER
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Conflict
@@ -34,6 +34,7 @@ class Cluster:
         self.holder = "operator"
         self.conflicts = 1
         self.log: list[str] = []
+        self.deleted: set[str] = set()
 
     async def list(self, kind: Kind[Any], namespace: str = "") -> list[Any]:
         if kind is NODESET:
@@ -54,6 +55,10 @@ class Cluster:
         self.replicas = patch["spec"]["replicas"]
         self.log.append(f"scale {key.name}")
 
+    async def delete(self, kind: Kind[Any], key: Key) -> None:
+        assert kind is CONFIGMAP
+        self.deleted.add(key.name)
+
     async def remove_finalizer(self, kind: Kind[Any], obj: Any, name: str) -> None:
         if self.conflicts:
             self.conflicts -= 1
@@ -72,6 +77,7 @@ async def test_the_operator_stops_before_its_objects_are_released() -> None:
     await leaver(cluster).run()
     assert cluster.log[0] == "scale slurm-operator"
     assert sorted(cluster.log[1:]) == ["release a", "release b"]
+    assert cluster.deleted == {"a-second-owner"}, "garbage collection must find the cluster when it is deleted later"
 
 
 @pytest.mark.looptime

@@ -3,9 +3,11 @@
 import pytest
 
 from kubeslurm.api import names
+from kubeslurm.api.kinds import NODE
 from kubeslurm.api.meta import Tree
 from kubeslurm.control.refusals import PAUSE
-from tests.support.controlplane import ControlPlane, started
+from kubeslurm.decide.node_loss import MISSING_SECONDS
+from tests.support.controlplane import WATCHED, ControlPlane, started
 
 pytestmark = pytest.mark.looptime
 
@@ -44,8 +46,7 @@ async def test_a_statefulset_that_the_server_does_not_take_is_told(plane: Contro
 
 async def test_a_missing_key_is_named_and_nothing_is_touched(plane: ControlPlane) -> None:
     running = await started(plane)
-    await running.server.remove("keys", "ns", "secrets")
-    await running.settle()
+    await running.plain("Secret", "keys", "secrets", data={})
     await running.turn()
     assert running.condition("Degraded")["reason"] == "SecretKeyNotFound"
     assert "Secret ns/keys" in running.condition("Degraded")["message"]
@@ -86,6 +87,21 @@ async def test_deletion_waits_for_the_nodesets(plane: ControlPlane) -> None:
     await running.settle()
     await running.turn()
     assert running.find("controllers", "c") is None
+
+
+async def test_what_drains_need_has_an_owner_that_goes_last(plane: ControlPlane) -> None:
+    running = await started(plane)
+    for plural, name in (("statefulsets", "c-controller"), ("services", "c-controller"), ("configmaps", "c-config")):
+        metadata = (running.find(plural, name) or {})["metadata"]
+        assert [each["kind"] for each in metadata["ownerReferences"]] == ["Controller", "ConfigMap"]
+    await running.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
+    await running.mark_deleted()
+    await running.turn()
+    assert running.find("configmaps", "c-second-owner") is not None
+    await running.server.remove("n", "ns", "nodesets")
+    await running.settle()
+    await running.turn()
+    assert running.find("configmaps", "c-second-owner") is None
 
 
 async def test_nothing_is_remembered_of_a_controller_that_is_gone(plane: ControlPlane) -> None:
@@ -130,8 +146,7 @@ async def test_an_external_controller_that_is_not_reachable_says_so(plane: Contr
 
 
 async def test_no_configuration_is_called_accepted_while_its_keys_are_missing(plane: ControlPlane) -> None:
-    await plane.server.remove("keys", "ns", "secrets")
-    await plane.settle()
+    await plane.plain("Secret", "keys", "secrets", data={})
     await plane.turn()
     accepted = plane.condition("ConfigAccepted")
     assert (accepted["status"], accepted["reason"]) == ("Unknown", "SecretKeyNotFound")
@@ -159,15 +174,48 @@ async def put_on_node(plane: ControlPlane, spec: Tree) -> None:
     await plane.settle()
 
 
-async def test_a_pod_on_a_node_that_is_gone_is_freed_and_one_on_a_silent_node_is_not(plane: ControlPlane) -> None:
+async def lose_node(plane: ControlPlane, *, ready: bool) -> None:
+    """The Node object goes, and the pod counts as ready or not."""
+    await plane.server.remove("n1", "", "nodes")
+    pod = plane.find("pods", "c-controller-0") or {}
+    condition = {"type": "Ready", "status": "True" if ready else "False"}
+    await plane.server.put(pod | {"status": pod["status"] | {"conditions": [condition]}}, "pods")
+    await plane.settle()
+
+
+async def test_a_pod_on_a_node_that_stays_away_is_freed_and_one_on_a_silent_node_is_not(plane: ControlPlane) -> None:
     running = await started(plane)
     await put_on_node(running, {})
     await running.turn()
     assert running.find("pods", "c-controller-0") is not None
-    await running.server.remove("n1", "", "nodes")
-    await running.settle()
+    await lose_node(running, ready=False)
+    result = await running.turn()
+    assert running.find("pods", "c-controller-0") is not None, "it may come back"
+    assert result is not None
+    assert result.after == MISSING_SECONDS
     await running.turn()
     assert running.find("pods", "c-controller-0") is None
+
+
+async def test_a_slurmctld_that_is_ready_is_not_freed_however_long_its_node_is_away(plane: ControlPlane) -> None:
+    running = await started(plane)
+    await put_on_node(running, {})
+    await lose_node(running, ready=True)
+    await running.turn(8)
+    assert running.find("pods", "c-controller-0") is not None
+
+
+async def test_a_node_that_only_our_memory_lacks_is_not_lost(plane: ControlPlane) -> None:
+    running = await started(plane)
+    await put_on_node(running, {})
+    await lose_node(running, ready=False)
+    await running.turn()
+    # It is back, and the watch has not told yet.
+    running.tasks[WATCHED.index(NODE)].cancel()
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {}, "status": {}}
+    await running.server.put(node, "nodes")
+    await running.turn(3)
+    assert running.find("pods", "c-controller-0") is not None
 
 
 async def test_a_pod_on_a_node_that_is_out_of_service_is_freed(plane: ControlPlane) -> None:

@@ -29,6 +29,22 @@ def test_all_is_well() -> None:
     assert not found["Degraded"].status
 
 
+def test_workers_that_slurm_does_not_know_are_not_ready_and_are_told_first() -> None:
+    found = report(nodeset(replicas=3), facts(worker(0, absent=True), worker(1, absent=True), worker(2)))["Ready"]
+    assert (found.status, found.reason) == (False, "Unregistered")
+    assert found.message.startswith("1 of 3 workers are ready, 2 run but are not registered in Slurm; ")
+
+
+def test_workers_that_are_down_in_slurm_are_not_ready() -> None:
+    found = report(nodeset(replicas=2), facts(worker(0, "DOWN"), worker(1)))["Ready"]
+    assert (found.status, found.message) == (False, "1 of 2 workers are ready, 1 run but are down in Slurm")
+
+
+def test_a_drained_worker_and_one_of_a_slurm_that_does_not_answer_stay_ready() -> None:
+    assert report(nodeset(replicas=1), facts(worker(0, "IDLE", "DRAIN", reason="bad fan")))["Ready"].status
+    assert report(nodeset(replicas=1), facts(worker(0), known=False))["Ready"].status
+
+
 def test_an_unreachable_slurm_is_named_with_what_is_kept_and_what_to_check() -> None:
     found = report(nodeset(replicas=0), facts(worker(0), slurm_error="connection refused"))
     text = found["Degraded"].message

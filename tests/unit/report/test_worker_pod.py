@@ -66,14 +66,27 @@ def test_slurms_reason_is_the_message() -> None:
 
 
 def test_an_unknown_slurm_leaves_conditions_and_protection_alone() -> None:
-    busy = with_conditions(worker(1, labels={names.LABEL_POD_PROTECT: "true"}), "Mixed")
+    labels, annotations = {names.LABEL_POD_PROTECT: "true"}, {names.POD_BUSY: "true"}
+    busy = with_conditions(worker(1, labels=labels, annotations=annotations), "Mixed")
     blind = Worker(pod=busy.pod, node=None, host=busy.host)
     assert patch(blind, known=False) is None
+    assert patch(blind) is None
 
 
 def test_protection_can_be_switched_off() -> None:
     found = patch(with_conditions(worker(1, "MIXED"), "Mixed"), workloadDisruptionProtection=False)
-    assert found is None
+    assert found is not None
+    assert "labels" not in found["metadata"]
+
+
+@pytest.mark.parametrize("protection", [True, False])
+def test_a_pod_remembers_that_it_ran_jobs_until_slurm_says_otherwise(protection: bool) -> None:
+    busy = patch(worker(1, "MIXED"), workloadDisruptionProtection=protection)
+    assert busy is not None
+    assert busy["metadata"]["annotations"] == {names.POD_BUSY: "true"}
+    idle = patch(worker(1, annotations={names.POD_BUSY: "true"}), workloadDisruptionProtection=protection)
+    assert idle is not None
+    assert idle["metadata"]["annotations"] == {names.POD_BUSY: None}
 
 
 def test_the_cause_of_a_drain_is_on_the_pod() -> None:
@@ -99,7 +112,8 @@ def test_a_cordon_stays_as_it_is_unless_the_plan_says_otherwise() -> None:
 
 
 def test_the_deadline_is_written_and_taken_off() -> None:
-    each = with_conditions(worker(1, "MIXED", labels={names.LABEL_POD_PROTECT: "true"}), "Mixed")
+    labels, annotations = {names.LABEL_POD_PROTECT: "true"}, {names.POD_BUSY: "true"}
+    each = with_conditions(worker(1, "MIXED", labels=labels, annotations=annotations), "Mixed")
     found = patch(each, job_ends={"gpu-1": "2026-11-16T00:00:00Z"})
     assert found == {"metadata": {"annotations": {names.POD_DEADLINE: "2026-11-16T00:00:00Z"}}}
     idle = with_conditions(worker(1, annotations={names.POD_DEADLINE: "x"}), "Idle")

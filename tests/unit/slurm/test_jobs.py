@@ -126,7 +126,7 @@ async def test_a_job_that_ends_between_list_and_read_is_not_missed(found: Job | 
     await jobs.update(pending=True)
     assert (jobs.complete, jobs.pending_complete) == (True, True)
     assert len(jobs.store) == 0
-    assert jobs.suspended_on("a") == ""
+    assert jobs.unplaced() == frozenset()
 
 
 async def test_a_job_that_cannot_be_read_makes_the_store_incomplete() -> None:
@@ -174,19 +174,19 @@ async def test_without_an_answer_the_update_fails_and_what_was_known_stays() -> 
     assert [job.job_id for job in jobs.on("a")] == [1]
 
 
-async def test_a_suspended_job_is_named_for_its_nodes_and_for_all_while_it_is_unread() -> None:
+async def test_a_job_is_unplaced_until_its_nodes_are_read() -> None:
     jobs, queue, _ = make()
     queue.add(1, "SUSPENDED", nodes="a")
     queue.found = {1: Unreachable("no answer")}
     await jobs.update()
-    assert jobs.suspended_on("b") == "job 1 is suspended, and it is not known where"
+    assert jobs.unplaced() == {1}
     queue.found = {}
     await jobs.update()
-    assert jobs.suspended_on("a") == "job 1 is suspended on node a"
-    assert jobs.suspended_on("b") == ""
+    assert jobs.unplaced() == frozenset()
+    assert [job.job_id for job in jobs.on("a")] == [1]
     queue.change(1, "SUSPENDED", nodes="a[")
     await jobs.still_on(1, "a")
-    assert jobs.suspended_on("b") == "job 1 is suspended, and it is not known where"
+    assert jobs.unplaced() == {1}
 
 
 async def test_single_reads_are_bounded_and_suspended_jobs_come_first_and_pending_ones_last() -> None:

@@ -3,7 +3,7 @@
 The order and form of the lines is what existing clusters have; a difference would look like a change to all of them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -34,6 +34,7 @@ class Sources(msgspec.Struct, frozen=True):
     accounting: Accounting | None = None
     configmaps: Mapping[str, ConfigMap] = {}
     max_node_count: int = conf.SMALLEST_NODE_COUNT
+    kept_lines: tuple[str, ...] = ()  # of NodeSets and partitions that are still in use
 
 
 def referenced(controller: Controller) -> list[str]:
@@ -55,15 +56,21 @@ def files(sources: Sources) -> dict[str, str]:
     spec = sources.controller.spec
     if spec.external:
         return {SLURM_CONF: external_conf(sources)}
-    result = {SLURM_CONF: slurm_conf(sources), CGROUP_CONF: CGROUP_TEXT}
-    jwks = spec.jwksKeyRef
+    result = {CGROUP_CONF: CGROUP_TEXT}
+    for _, data in provided(sources):
+        result |= data
+    return result | {SLURM_CONF: slurm_conf(sources)}
+
+
+def provided(sources: Sources) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The files of referenced ConfigMaps, by the name of each."""
+    jwks = sources.controller.spec.jwksKeyRef
     for name in referenced(sources.controller):
         data = sources.configmaps[name].data
         if jwks is None or name != jwks.name:
-            result |= data
+            yield name, data
         else:
-            result[names.JWKS_FILE] = data.get(jwks.key, "")
-    return result
+            yield name, {names.JWKS_FILE: data.get(jwks.key, "")}
 
 
 def slurm_conf(sources: Sources) -> str:
@@ -75,11 +82,16 @@ def slurm_conf(sources: Sources) -> str:
         _accounting(sources.accounting),
         _controller_scripts(sources),
         _job_scripts(sources),
-        _nodesets(sources.nodesets),
+        _nodesets(sources),
         _extra(sources.controller.spec.extraConf),
         _merged(sources.controller),
     ]
     return "".join(sections)
+
+
+def generated(sources: Sources) -> str:
+    """The part of slurm.conf in which the operator tells daemons and clients how to find and trust each other."""
+    return _general(sources) + _plugins(sources.controller)
 
 
 def external_conf(sources: Sources) -> str:
@@ -182,15 +194,15 @@ def _job_scripts(sources: Sources) -> str:
     return section("PROLOG & EPILOG", *lines)
 
 
-def _nodesets(nodesets: tuple[NodeSet, ...]) -> str:
+def _nodesets(sources: Sources) -> str:
     lines = []
-    for nodeset in sorted(nodesets, key=lambda nodeset: nodeset.metadata.name):
+    for nodeset in sorted(sources.nodesets, key=lambda nodeset: nodeset.metadata.name):
         name = nodeset.slurm_name
         lines.append(f"NodeSet={name} Feature={name}")
         partition = nodeset.spec.partition
         if partition is not None and partition.enabled:
             lines.append(f"PartitionName={name} Nodes={name} {partition.config}")
-    return section("NODESET & PARTITION", *lines)
+    return section("NODESET & PARTITION", *lines, *sources.kept_lines)
 
 
 def _extra(text: str) -> str:

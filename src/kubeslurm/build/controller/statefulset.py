@@ -8,7 +8,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.meta import tree as plain
 from kubeslurm.api.slinky.controller import Controller, Persistence
 from kubeslurm.build.common.containers import http_probe, log_sidecar, nonroot, tcp_port
-from kubeslurm.build.common.merge import merge_container, merge_pod_spec
+from kubeslurm.build.common.merge import merge_container, merge_pod_spec, pruned
 from kubeslurm.build.common.metadata import label_selector, object_tree, workload_metadata
 from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
 from kubeslurm.build.controller.service import slurmctld_port
@@ -17,6 +17,8 @@ from kubeslurm.build.controller.service import slurmctld_port
 CONFIG_MODE = 0o610
 # A busy slurmctld writes its whole state at SIGTERM; killed before the end it loses jobs.
 GRACE = 120
+# It answers probes between its other work: while it writes its state or schedules many jobs, that takes seconds.
+PATIENTLY = {"timeoutSeconds": 10}
 
 
 def statefulset(controller: Controller, hashes: Mapping[str, str]) -> Tree:
@@ -26,6 +28,9 @@ def statefulset(controller: Controller, hashes: Mapping[str, str]) -> Tree:
     metadata, pod_metadata = workload_metadata(
         controller, name, controller.spec.template, labels.slurmctld(controller.name), annotations
     )
+    # Also on the object itself: the template of another operator is kept, with the hash that it has.
+    recorded = {name: hashes[name] for name in (names.SLURM_KEY_HASH,) if name in hashes}
+    metadata["annotations"] = metadata.get("annotations", {}) | recorded
     return object_tree(
         STATEFULSET,
         metadata,
@@ -40,6 +45,22 @@ def statefulset(controller: Controller, hashes: Mapping[str, str]) -> Tree:
             **_claim_templates(controller),
         },
     )
+
+
+def requested(controller: Controller, hashes: Mapping[str, str]) -> Tree:
+    """What users asked for of the pod: only a change of this replaces a running slurmctld."""
+    spec = controller.spec
+    given = {
+        "slurmctld": spec.slurmctld,
+        "logfile": spec.logfile,
+        "template": spec.template and plain(spec.template),
+        "persistence": spec.persistence and plain(spec.persistence),
+        "keys": key_files(spec.slurmKeyRef, spec.jwt_ref),
+        "port": slurmctld_port(controller),
+        "clusterName": controller.cluster_name,
+        "files": dict(hashes),
+    }
+    return pruned(given)
 
 
 def pod_spec(controller: Controller) -> Tree:
@@ -66,9 +87,9 @@ def _slurmctld(controller: Controller) -> Tree:
         "name": names.SLURMCTLD,
         "ports": [tcp_port(names.SLURMCTLD, slurmctld_port(controller))],
         # Quick to notice that it is up; patient, because recovering the state of a large cluster takes minutes.
-        "startupProbe": http_probe("/livez", names.SLURMCTLD, period=1, failures=600),
-        "livenessProbe": http_probe("/livez", names.SLURMCTLD, period=10, failures=6),
-        "readinessProbe": http_probe("/readyz", names.SLURMCTLD, period=2, failures=3),
+        "startupProbe": http_probe("/livez", names.SLURMCTLD, period=1, failures=600) | PATIENTLY,
+        "livenessProbe": http_probe("/livez", names.SLURMCTLD, period=10, failures=6) | PATIENTLY,
+        "readinessProbe": http_probe("/readyz", names.SLURMCTLD, period=2, failures=3) | PATIENTLY,
         "securityContext": nonroot(names.SLURM_UID),
         "volumeMounts": [
             etc_mount(),

@@ -1,7 +1,9 @@
 """The trial of a configuration: a temporary slurmctld starts with it before the real one reads it.
 
 It runs in a pod of its own: started next to the running daemon it would kill it through the pid file. It reads what
-slurmctld reads, so mistakes in gres.conf, which only slurmd reads, are not found.
+slurmctld reads, so mistakes in gres.conf, which only slurmd reads, are not found. It has the volumes, mounts and init
+containers that a user gave slurmctld, since files there may belong to the configuration; only the volume with the
+cluster's state is replaced by an empty one.
 """
 
 from collections.abc import Mapping
@@ -12,15 +14,18 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.build import scripts
 from kubeslurm.build.common.metadata import child_metadata, label_selector, object_tree
-from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
+from kubeslurm.build.common.volumes import key_files, memory, projected
 from kubeslurm.build.controller.config import SLURM_CONF
 from kubeslurm.build.controller.statefulset import CONFIG_MODE, pod_spec
 from kubeslurm.slurm import conf
 
 CONTAINER = "trial"
-STATE = "/scratch/state"  # the script makes it
-# Seconds until a trial is ended that neither starts nor fails.
+SCRATCH = "trial-scratch"
+FOLDER = "/kubeslurm-trial"  # no volume of a user is mounted there
+STATE = f"{FOLDER}/state"  # the script makes it
+# Seconds until a trial is ended that neither starts nor fails; init containers may take their time.
 DEADLINE = 60
+DEADLINE_WITH_INIT = 300
 PLACEMENT = ("affinity", "imagePullSecrets", "nodeSelector", "priorityClassName", "runtimeClassName", "tolerations")
 # Settings that would connect the trial with the running cluster: its database, its files, its address.
 REPLACED = (
@@ -65,30 +70,52 @@ def configmap(owner: Controller, files: Mapping[str, str], digest: str) -> Tree:
     return object_tree(CONFIGMAP, _metadata(owner, digest), immutable=False, data=data)
 
 
-def pod(owner: Controller, digest: str) -> Tree:
-    """The pod that runs the trial, with the image and the placement of the real one."""
+def pod(owner: Controller, digest: str, node: str = "") -> Tree:
+    """The pod that runs the trial, with image, placement and volumes of the real one, which runs on `node`."""
     real = pod_spec(owner)
     taken = {field: real[field] for field in PLACEMENT if field in real}
-    keys = key_files(owner.spec.slurmKeyRef, owner.spec.jwt_ref)
-    sources = [{"configMap": {"name": names.config_trial(owner.name, digest)}}, *keys]
+    volumes = _volumes(owner, real, digest)
+    init = [each for each in real["initContainers"] if each["name"] != names.LOGFILE]
+    if node and any("persistentVolumeClaim" in each for each in volumes):
+        # Most volumes can be mounted on one node at a time.
+        taken["nodeName"] = node
     spec: Tree = {
         "affinity": _near(owner),
         **taken,
         "restartPolicy": "Never",
-        "activeDeadlineSeconds": DEADLINE,
+        "activeDeadlineSeconds": DEADLINE_WITH_INIT if init else DEADLINE,
         "terminationGracePeriodSeconds": 0,
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "hostname": names.controller_pod(owner.name),
         "securityContext": real["securityContext"],
+        **({"initContainers": init} if init else {}),
         "containers": [_container(real)],
-        "volumes": [
-            projected(names.VOLUME_ETC, sources, CONFIG_MODE),
-            memory(names.VOLUME_RUN),
-            memory("scratch"),
-        ],
+        "volumes": volumes,
     }
     return object_tree(POD, _metadata(owner, digest), spec=spec)
+
+
+def _volumes(owner: Controller, real: Tree, digest: str) -> list[Tree]:
+    """The volumes of the real pod, with the files on trial and without the state of the cluster."""
+    keys = key_files(owner.spec.slurmKeyRef, owner.spec.jwt_ref)
+    sources = [{"configMap": {"name": names.config_trial(owner.name, digest)}}, *keys]
+    replaced = (
+        projected(names.VOLUME_ETC, sources, CONFIG_MODE),
+        {"name": names.VOLUME_STATE, "emptyDir": {}},
+        memory(SCRATCH),
+    )
+    taken = {each["name"] for each in replaced}
+    rest = [each for each in real["volumes"] if each["name"] not in taken]
+    return [*replaced, *({"name": each["name"], "emptyDir": {}} if _is_state(owner, each) else each for each in rest)]
+
+
+def _is_state(owner: Controller, volume: Tree) -> bool:
+    """Whether a user's volume is the claim that holds the state of the cluster."""
+    persistence = owner.spec.persistence
+    made = f"{names.VOLUME_STATE}-{names.controller_pod(owner.name)}"
+    state = (persistence.existingClaim if persistence else "") or made
+    return bool((volume.get("persistentVolumeClaim") or {}).get("claimName") == state)
 
 
 def _container(real: Tree) -> Tree:
@@ -99,11 +126,7 @@ def _container(real: Tree) -> Tree:
         **{field: slurmctld[field] for field in fields if field in slurmctld},
         "command": ["sh", "-c", SCRIPT],
         "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            etc_mount(),
-            {"name": names.VOLUME_RUN, "mountPath": names.RUN_DIR},
-            {"name": "scratch", "mountPath": "/scratch"},
-        ],
+        "volumeMounts": [*slurmctld["volumeMounts"], {"name": SCRATCH, "mountPath": FOLDER}],
     }
 
 

@@ -12,7 +12,7 @@ from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.build import scripts
 from kubeslurm.build.common import digest
 from kubeslurm.build.common.containers import tcp_port
-from kubeslurm.build.common.merge import merge_container, merge_pod_spec
+from kubeslurm.build.common.merge import merge_container, merge_pod_spec, pruned
 from kubeslurm.build.common.metadata import label_selector, object_tree, workload_metadata
 from kubeslurm.build.common.volumes import PRIVATE, etc_mount, file_mount, key_files, memory, projected
 from kubeslurm.build.controller.service import conf_server
@@ -24,6 +24,9 @@ MOUNTED_DIR = "/mnt/slurm"
 COPIED_DIR = "/mnt/etc/slurm"
 INITCONF_SCRIPT = scripts.read("login-initconf.sh")
 READY_SCRIPT = scripts.read("login-ready.sh").rstrip("\n")
+PRE_STOP = scripts.read("login-pre-stop.sh")
+# How long a pod that is to go waits for its users, unless the template says otherwise: one day.
+GRACE = 24 * 60 * 60
 
 
 def deployment(loginset: LoginSet, controller: Controller, hashes: Mapping[str, str], domain: str) -> Tree:
@@ -50,6 +53,24 @@ def deployment(loginset: LoginSet, controller: Controller, hashes: Mapping[str, 
     )
 
 
+def requested(loginset: LoginSet, controller: Controller, hashes: Mapping[str, str]) -> Tree:
+    """What users asked for of the pods: only a change of this replaces running ones, and so ends sessions."""
+    spec = loginset.spec
+    given = {
+        "login": spec.login,
+        "initconf": spec.initconf,
+        "template": spec.template and plain(spec.template),
+        "sssdConfRef": plain(spec.sssdConfRef),
+        "keys": key_files(controller.spec.slurmKeyRef),
+        "slurmctld": conf_server(controller),
+        # In place of a hash of the files, which a release may word differently.
+        "extraSshdConfig": spec.extraSshdConfig,
+        "rootSshAuthorizedKeys": spec.rootSshAuthorizedKeys,
+        "files": {name: hash_ for name, hash_ in hashes.items() if name != names.SSHD_CONF_HASH},
+    }
+    return pruned(given)
+
+
 def pod_spec(loginset: LoginSet, controller: Controller, domain: str) -> Tree:
     """One login pod, with the user's template over it."""
     spec = loginset.spec
@@ -61,6 +82,7 @@ def pod_spec(loginset: LoginSet, controller: Controller, domain: str) -> Tree:
         "enableServiceLinks": False,
         # Lets users reach workers by their Slurm names.
         "dnsConfig": {"searches": [workers]},
+        "terminationGracePeriodSeconds": GRACE,
         "initContainers": [merge_container(_initconf(container.get("image", "")), spec.initconf or {})],
         "containers": [container],
         "volumes": _volumes(loginset, controller),
@@ -76,6 +98,7 @@ def _login(controller: Controller) -> Tree:
         # Quick to notice a new pod; patient afterwards, so that a restart of slurmctld locks nobody out.
         "startupProbe": _ready_probe(period=2, failures=1800),
         "readinessProbe": _ready_probe(period=10, failures=6),
+        "lifecycle": {"preStop": {"exec": {"command": ["sh", "-c", PRE_STOP]}}},
         "volumeMounts": [
             etc_mount(),
             {"name": names.VOLUME_SACKD, "mountPath": names.SACKD_DIR},

@@ -12,7 +12,7 @@ from kubeslurm.build import scripts
 from kubeslurm.build.common import quantity
 from kubeslurm.build.common.containers import http_probe, log_sidecar, tcp_port
 from kubeslurm.build.common.merge import merge_container, merge_pod_spec
-from kubeslurm.build.common.metadata import child_metadata, given, inherited, object_tree, owner_reference
+from kubeslurm.build.common.metadata import child_metadata, given, inherited, object_tree
 from kubeslurm.build.common.volumes import etc_mount, key_files, memory, projected
 from kubeslurm.build.controller.service import conf_server
 from kubeslurm.build.worker import ssh
@@ -54,8 +54,6 @@ def _metadata(controller: Controller, nodeset: NodeSet, slot: Slot, revision: st
     }
     own = {"labels": own_labels, "annotations": annotations}
     tree = child_metadata(nodeset, name, inherited(nodeset), given(nodeset.spec.template), own)
-    # A second owner: deleting the NodeSet with --cascade=foreground would otherwise delete busy workers at once.
-    tree["ownerReferences"].append(owner_reference(controller) | {"controller": False, "blockOwnerDeletion": False})
     tree["generateName"] = f"{nodeset.name}-"
     if not name:
         del tree["name"]
@@ -160,11 +158,17 @@ def _environment(nodeset: NodeSet, template: Tree, slot: Slot) -> list[Tree]:
     limits = _limits(template) | _limits(nodeset.spec.slurmd or {})
     variables.append({"name": "POD_CPUS", "value": str(quantity.cores(limits.get("cpu", 0)))})
     variables.append({"name": "POD_MEMORY", "value": str(quantity.mebibytes(limits.get("memory", 0)))})
-    if slots.uses_host_network(nodeset) and slot.ordinal is not None:
-        # The host's own name may be a full one while Slurm knows the node by its Kubernetes name.
-        node_name = {"fieldRef": {"fieldPath": "spec.nodeName"}}
-        variables.append({"name": "SLURMD_NODENAME", "valueFrom": node_name})
+    if name := _node_name(nodeset, template, slot):
+        variables.append({"name": "SLURMD_NODENAME"} | name)
     return variables
+
+
+def _node_name(nodeset: NodeSet, template: Tree, slot: Slot) -> Tree:
+    """Where slurmd finds the name of its Slurm node, if the host name that it sees is another one."""
+    if slots.uses_host_network(nodeset) and slot.ordinal is not None:
+        return {"valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}}
+    foreign = any(template.get(field) for field in ("hostNetwork", "setHostnameAsFQDN", "hostnameOverride"))
+    return {"value": slot.hostname} if foreign else {}
 
 
 def _limits(holder: Tree) -> Tree:

@@ -9,10 +9,15 @@ from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.build.common.metadata import label_selector, object_tree, owner_reference
 from kubeslurm.build.common.services import service_port
 
+# More than any cluster has. With `maxUnavailable`, or with a percentage, Kubernetes takes the `replicas` of NodeSets
+# for the number of pods: too few in DaemonSet mode and during a scale-in, and busy workers beyond it could be evicted.
+ALL_OF_THEM = 2**31 - 1
+
 
 def objects(nodesets: Iterable[NodeSet], controller_name: str) -> list[Tree]:
-    """The Service and the disruption budget of all workers of a Controller, owned by all its NodeSets together."""
-    by_uid = sorted(nodesets, key=lambda each: each.metadata.uid)
+    """The Service and the disruption budget of all workers of a Controller, owned by its NodeSets together."""
+    # Of one that is deleted garbage collection removes the reference, again and again if it were set.
+    by_uid = sorted((each for each in nodesets if not each.deleting), key=lambda each: each.metadata.uid)
     owners = [owner_reference(each) | {"controller": False} for each in by_uid]
     metadata = {
         "namespace": next((each.namespace for each in by_uid), ""),
@@ -38,5 +43,5 @@ def _disruption_budget(controller_name: str, metadata: Tree) -> Tree:
     return object_tree(
         POD_DISRUPTION_BUDGET,
         {"name": names.workers_pdb(controller_name), **metadata},
-        spec={"maxUnavailable": 0, "selector": selector},
+        spec={"minAvailable": ALL_OF_THEM, "selector": selector},
     )

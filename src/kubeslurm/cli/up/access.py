@@ -10,7 +10,7 @@ from kubeslurm.api.meta import Tree
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.errors import LocalError
 
-DEADLINE = 180.0  # seconds for one command; the longest waits for a job
+DEADLINE = 300.0  # seconds for one kubectl: longer than any wait that it is given
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -20,14 +20,15 @@ class Access(msgspec.Struct, frozen=True):
     helm_options: tuple[str, ...]
 
     def run(self, *args: str, stdin: str | None = None) -> str:
-        """Run kubectl and return its output; raises with its error message if it fails."""
+        """Run kubectl and return its output; raises with its error message if it fails, or does not end."""
+        argv = [*self.kubectl, *args]
         try:
-            done = subprocess.run(
-                [*self.kubectl, *args], input=stdin, capture_output=True, text=True, check=False, timeout=DEADLINE
-            )
+            done = subprocess.run(argv, input=stdin, capture_output=True, text=True, check=False, timeout=DEADLINE)
         except subprocess.TimeoutExpired:
-            message = f"kubectl {' '.join(args[:3])} has had no answer for {DEADLINE:.0f} seconds."
-            raise LocalError(message, "Check that the cluster works, and run the same command again.") from None
+            raise LocalError(
+                f"kubectl {' '.join(args[:3])} was stopped after {DEADLINE / 60:.0f} minutes.",
+                "Check that the cluster answers: `kubectl get nodes`.",
+            ) from None
         if done.returncode:
             raise LocalError(f"kubectl {' '.join(args[:3])} failed: {done.stderr.strip() or done.stdout.strip()}")
         return done.stdout

@@ -1,7 +1,9 @@
 """Installs our charts with Helm, and labels each release with a digest of its chart and values."""
 
 import json
+import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +26,9 @@ PAUSE = 1.0
 TIMES = ("createdAt", "modifiedAt")  # labels of a record, in seconds since 1970
 DEPLOYED = "deployed"
 NONE = "<none>"  # how kubectl shows a missing value
+# Seconds. Helm gives its hooks and its wait five minutes each; it takes longer only if the cluster does not answer.
+DEADLINE = 660.0
+GOODBYE = 30.0  # seconds for helm to record that it gave up
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -79,6 +84,11 @@ def records(access: Access) -> Records:
     return found
 
 
+def installed(access: Access) -> dict[tuple[str, str], str]:
+    """Digests of all releases by namespace and name; empty for releases that we did not install."""
+    return {key: record.digest for key, record in records(access).items() if record.status != "uninstalled"}
+
+
 def install(access: Access, release: Release, *, wait: bool = False) -> None:
     """Install or upgrade a release, labelled with its digest."""
     with _values_file(release) as values:
@@ -102,7 +112,7 @@ def discard(access: Access, release: Release, record: Record, *, alone: bool) ->
 
     Unless we are `alone` on the cluster, a helm command may still be at work: no command takes more than five minutes.
     """
-    if not alone and time.time() - record.changed < MAX_DURATION:
+    if not record.digest or (not alone and time.time() - record.changed < MAX_DURATION):
         raise LocalError(
             f"Another helm command is working on release {release.name}, or was killed less than five minutes ago.",
             "Run the same command again in five minutes.",
@@ -146,14 +156,29 @@ def _helm(args: Sequence[str]) -> str:
         [*follow, _program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as helm:
         try:
-            stdout, stderr = helm.communicate()
+            stdout, stderr = helm.communicate(timeout=DEADLINE)
+        except subprocess.TimeoutExpired:
+            stdout, stderr = _end(helm)
+            raise LocalError(
+                f"helm {' '.join(args[:3])} was stopped after {DEADLINE:g} s: {(stderr or stdout).strip()}",
+                "Check that the cluster answers (`kubectl get nodes`), and run the same command again.",
+            ) from None
         except BaseException:
-            helm.terminate()
-            helm.communicate()
+            _end(helm)
             raise
     if helm.returncode:
         raise LocalError(f"helm {' '.join(args[:3])} failed: {(stderr or stdout).strip()}")
     return stdout
+
+
+def _end(helm: "subprocess.Popen[str]") -> tuple[str, str]:
+    """Terminate helm and return what it printed; kill its session if it does not end."""
+    helm.terminate()
+    try:
+        return helm.communicate(timeout=GOODBYE)
+    except subprocess.TimeoutExpired:
+        os.killpg(helm.pid, signal.SIGKILL)
+        return helm.communicate()
 
 
 def _program() -> str:

@@ -64,8 +64,7 @@ class Installation(msgspec.Struct, frozen=True):
     def remote(cls, context: str, registry: str = "") -> "Installation":
         """On the cluster of a kubeconfig context; raises if another operator is active there."""
         access = context_access(context)
-        ours = (releases.OPERATOR_NAMESPACE, releases.OPERATOR) in helm.records(access)
-        other_operators.refuse(access, ours)
+        other_operators.refuse(access, helm.installed(access))
         return cls(access, ssh=login.for_context(context), registry=registry)
 
     def install(self, extra: Tree, progress: Progress) -> bool:

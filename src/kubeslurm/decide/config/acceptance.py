@@ -1,5 +1,6 @@
 """Whether the desired configuration is accepted; only an accepted one is delivered."""
 
+from collections.abc import Sequence
 from enum import Enum
 
 import msgspec
@@ -54,25 +55,32 @@ def decide_acceptance(facts: Facts) -> Acceptance:
 
 
 def _step(facts: Facts, desired: Configuration) -> tuple[AcceptanceStep, str]:
+    if facts.refused:
+        return AcceptanceStep.REJECT, _listed(facts.refused)
     # What only slurmrestd reads needs no trial, and for a slurmctld elsewhere there is none of ours to try it.
     if desired.digest == facts.delivered or facts.external:
         return AcceptanceStep.ACCEPTED, ""
-    errors = [problem for problem in conf.lint(desired.files) if problem.severity == "error"]
-    if errors:
-        return AcceptanceStep.REJECT, "; ".join(str(problem) for problem in errors[:SHOWN_PROBLEMS])
+    found = conf.lint(desired.files)
+    if errors := [problem for problem in found if problem.severity == "error"]:
+        return AcceptanceStep.REJECT, _listed(errors)
     if facts.trial is None:
         return AcceptanceStep.START_TRIAL, ""
-    return _outcome(facts.trial, desired)
+    return _outcome(facts.trial, desired, found)
 
 
-def _outcome(trial: Trial, desired: Configuration) -> tuple[AcceptanceStep, str]:
+def _listed(problems: Sequence[conf.Problem]) -> str:
+    return "; ".join(str(problem) for problem in problems[:SHOWN_PROBLEMS])
+
+
+def _outcome(trial: Trial, desired: Configuration, remarks: Sequence[conf.Problem]) -> tuple[AcceptanceStep, str]:
     match trial.outcome:
         case "running":
             return AcceptanceStep.AWAIT_TRIAL, ""
         case "passed":
             return AcceptanceStep.ACCEPTED, ""
         case "failed":
-            return AcceptanceStep.REJECT, explained(trial.message, desired.files)
+            texts = (explained(trial.message, desired.files), _listed(remarks))
+            return AcceptanceStep.REJECT, "; ".join(filter(None, texts))
     return AcceptanceStep.REPEAT_TRIAL, trial.message
 
 

@@ -27,6 +27,7 @@ class DeliveryStep(Enum):
     REFRESH_FILES = "refresh files"
     AWAIT_FILES = "await files"
     AWAIT_SLURM = "await slurm"
+    AWAIT_JOBS = "await jobs"
     RECONFIGURE = "reconfigure"
     AWAIT_RUNNING = "await running"
     RECORD_RUNNING = "record running"
@@ -49,7 +50,7 @@ class Delivery(msgspec.Struct, frozen=True):
 
 def decide_delivery(facts: Facts, config: Configuration | None) -> Delivery:
     """One step at a time; each rests on what is recorded on the pod, so that a new operator process goes on with it."""
-    if facts.external:
+    if facts.external or facts.backups:
         return Delivery(DeliveryStep.RUNNING)
     if config is None or not config.slurm_conf or facts.pod is None:
         return Delivery(DeliveryStep.AWAIT_POD)
@@ -58,6 +59,9 @@ def decide_delivery(facts: Facts, config: Configuration | None) -> Delivery:
     step = _recorded_step(facts, facts.pod, config.digest)
     if step is None:
         step = _reconfigure_step(progress, has_read=has_read, reachable=facts.reachable)
+    # slurmctld and every slurmd read their key again when they reconfigure.
+    if step is DeliveryStep.RECONFIGURE and facts.waiting_key is not None:
+        step = DeliveryStep.AWAIT_JOBS
     return Delivery(
         step=step,
         has_read=has_read,

@@ -12,8 +12,11 @@ import msgspec
 
 from kubeslurm.api import names
 from kubeslurm.api.views import Node, Pod, StatefulSet
+from kubeslurm.decide.config.kept_lines import KeptLine
 from kubeslurm.decide.config.running import Running
-from kubeslurm.decide.missing import Missing
+from kubeslurm.decide.keys import KeyChange
+from kubeslurm.decide.missing import Missing, Undecoded
+from kubeslurm.slurm.conf import Problem
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -61,8 +64,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     now: datetime
     external: bool = False
     missing: tuple[Missing, ...] = ()
+    undecoded: tuple[Undecoded, ...] = ()  # objects of this cluster that cannot be decoded
 
-    desired: Configuration | None = None  # None: something is missing, or the Controller is being deleted
+    desired: Configuration | None = None  # None: incomplete, unreadable, with backups, or being deleted
+    refused: tuple[Problem, ...] = ()  # settings in it that belong to the operator
+    kept: tuple[KeptLine, ...] = ()  # lines of the desired configuration that only those who still use them need
     delivered: str = ""  # digest; only accepted configurations are delivered
     accepted: Configuration | None = None  # the delivered one as it was accepted; None: its files are not known
     edited: bool = False  # somebody has changed the files in the ConfigMap
@@ -72,8 +78,11 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     pod: Pod | None = None  # of slurmctld
     node: Node | None = None  # of that pod
+    node_missing_for: float | None = None  # seconds since the API server first said that there is no such node
     statefulset: StatefulSet | None = None
+    backups: int = 0  # of slurmctld, as another operator has started them: it is left alone with them
     key_hashes: Mapping[str, str] = msgspec.field(default_factory=dict)  # annotation -> hash
+    waiting_key: KeyChange | None = None  # a changed slurm.key that has to wait
     accounting_awaited: str = ""  # the Accounting that is not ready yet
 
     reachable: bool = False  # Slurm answers

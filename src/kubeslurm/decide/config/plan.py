@@ -25,13 +25,15 @@ def decide(facts: Facts) -> Plan:
     acceptance = decide_acceptance(facts)
     config = acceptance.deliver or facts.accepted
     desired = facts.desired is not None
+    # A new pod would read the new key, whatever it was made for.
+    starts = not facts.external and facts.waiting_key is None and _may_start(facts, acceptance)
     return Plan(
         acceptance=acceptance,
         delivery=decide_delivery(facts, config),
         config=config,
         delivered=config.digest if config else facts.delivered,
-        keeps_slurmctld=desired and not facts.external and config is not None and _may_start(facts, acceptance),
-        frees_pod=facts.pod is not None and is_lost(facts.pod, facts.node),
+        keeps_slurmctld=desired and config is not None and starts,
+        frees_pod=facts.pod is not None and is_lost(facts.pod, facts.node, facts.node_missing_for),
         refreshes_files=desired and facts.edited and config is not None,
     )
 

@@ -19,7 +19,7 @@ class Cause(StrEnum):
     UPDATE = "update"
     DELETION = "deletion"  # of the NodeSet
     PLACEMENT = "placement"  # the pod does not belong on its Kubernetes node
-    NODE = "node"  # its Kubernetes node is cordoned, tainted, or has a condition that is propagated
+    NODE = "node"  # its Kubernetes node is cordoned, or has a taint or a condition that was chosen to drain
     USER = ""  # a user cordoned the pod; never written
 
 

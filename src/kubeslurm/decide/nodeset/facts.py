@@ -18,6 +18,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     revision: str  # the hash of the revision that workers shall have
     collisions: int | None = None  # hash collisions among revisions
     startup_hashes: Mapping[str, str] = msgspec.field(default_factory=dict)  # annotation -> hash, for a pod made today
+    key_waits: bool = False  # slurmctld still has the former slurm.key, and so must the workers
     hosts: tuple[views.Node, ...] = ()  # all Kubernetes nodes, where placement is ours to decide
     cooling_down: frozenset[str] = frozenset()  # Slurm names whose worker failed a moment ago
     shared_names: tuple[str, ...] = ()  # Slurm names that pods of another NodeSet claim as well
@@ -28,7 +29,9 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     state_lost: bool = False  # slurmctld knows so few of the cluster's workers that it must have lost its state
     job_ends: Mapping[str, str] | None = None  # Slurm node -> when its last job must have ended; None: not known
 
-    propagated_conditions: frozenset[str] = frozenset()  # conditions of Kubernetes nodes that drain their workers
+    propagated_conditions: frozenset[str] = frozenset()  # conditions that word the reason of a cordoned Kubernetes node
+    draining_conditions: frozenset[str] = frozenset()  # conditions of Kubernetes nodes that drain their workers
+    drains_on_taints: bool = False  # taints of Kubernetes nodes that workers do not tolerate drain them
     mirrors_drains: bool = False  # drains made in Slurm are shown as cordons of Kubernetes nodes
 
     @property

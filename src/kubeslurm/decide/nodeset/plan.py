@@ -105,7 +105,13 @@ def _leaving(nodeset: NodeSet, facts: Facts, desired: int, fit: placement.Fit) -
 def _drains(
     nodeset: NodeSet, facts: Facts, staying: list[Worker], leaving: Mapping[str, Cause]
 ) -> dict[str, DrainReason]:
-    rules = HostRules(tolerations.of_workers(nodeset), facts.propagated_conditions, facts.mirrors_drains)
+    rules = HostRules(
+        tolerations=tolerations.of_workers(nodeset),
+        taints_drain=facts.drains_on_taints,
+        conditions=facts.propagated_conditions,
+        draining_conditions=facts.draining_conditions,
+        mirrors_drains=facts.mirrors_drains,
+    )
     return {worker.name: reason for worker in staying if (reason := drain_reason(worker, leaving, rules))}
 
 

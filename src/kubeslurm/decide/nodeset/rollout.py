@@ -26,7 +26,10 @@ def max_unavailable(value: int | str, total: int) -> int:
 
 def outdated(nodeset: NodeSet, worker: Worker, facts: Facts) -> bool:
     """Whether the pod was made from another template, or started with other files, than a pod made today."""
-    return worker.revision != facts.revision or is_stale(nodeset, worker, facts.startup_hashes)
+    hashes = facts.startup_hashes
+    if facts.key_waits:
+        hashes = {name: value for name, value in hashes.items() if name != names.SLURM_KEY_HASH}
+    return worker.revision != facts.revision or is_stale(nodeset, worker, hashes)
 
 
 def is_stale(nodeset: NodeSet, worker: Worker, hashes: Mapping[str, str]) -> bool:

@@ -226,8 +226,13 @@ class Worker(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def protected(self) -> bool:
-        """Whether it was busy when Slurm was last heard of."""
+        """Whether the disruption budget protects it from eviction."""
         return self.pod.metadata.labels.get(names.LABEL_POD_PROTECT) == "true"
+
+    @cached_property
+    def was_busy(self) -> bool:
+        """Whether it ran jobs when Slurm last told about its node; pods of another operator only have the label."""
+        return self.pod.metadata.annotations.get(names.POD_BUSY) == "true" or self.protected
 
 
 def by_dispensability(workers: Iterable[Worker]) -> list[Worker]:

@@ -1,4 +1,4 @@
-"""Asks the API server about rights: those of a scraper, and our own."""
+"""Asks the API server about rights: those of a scraper, of other accounts, and our own."""
 
 import msgspec
 
@@ -40,6 +40,25 @@ async def permitted(connection: Connection, rule: Rule) -> bool:
         review = {"verb": verb, "group": rule.group, "resource": rule.resource, "name": name}
         answer = await _ask(connection, AUTHORIZATION, "SelfSubjectAccessReview", {"resourceAttributes": review})
         if not answer.get("allowed"):
+            return False
+    return True
+
+
+async def account_may(connection: Connection, account: tuple[str, str], rule: Rule, namespace: str) -> bool:
+    """Whether a service account, by namespace and name, may do what the rule names; without a namespace, in all."""
+    home, name = account
+    for verb in rule.verbs:
+        review = {
+            "user": f"system:serviceaccount:{home}:{name}",
+            "groups": ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{home}"],
+            "resourceAttributes": {
+                "verb": verb,
+                "group": rule.group,
+                "resource": rule.resource,
+                "namespace": namespace,
+            },
+        }
+        if not (await _ask(connection, AUTHORIZATION, "SubjectAccessReview", review)).get("allowed"):
             return False
     return True
 

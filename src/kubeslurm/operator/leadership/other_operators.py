@@ -1,7 +1,7 @@
 """Other operators in the same cluster: while one is active, this one does not act."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import structlog
 
@@ -22,19 +22,31 @@ class OtherOperatorError(Exception):
 class OtherOperators:
     """Reads the Leases by which operators, ours and the Go one, show that they are active in other namespaces.
 
-    A Lease counts as held for its duration after it was seen to change, on our own clock: wall clocks may differ.
+    A Lease counts as held for its duration after it was seen to change, on our own clock: wall clocks may differ. One
+    in a namespace from which nobody can act on our objects does not count.
     """
 
-    def __init__(self, leases: Store[Key, Lease], source: Runnable, own: Key, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        leases: Store[Key, Lease],
+        source: Runnable,
+        own: Key,
+        can_act: Callable[[str], Awaitable[bool]],
+        clock: Callable[[], float],
+    ) -> None:
         self.source = source
         self._leases = leases
         self._own = own
+        self._can_act = can_act
         self._clock = clock
         self._changed: dict[Key, float] = {}
         leases.subscribe(self._on_change)
 
-    def active(self) -> Iterator[Lease]:
-        """The Leases, other than our own, whose holders are active."""
+    async def active(self) -> list[Lease]:
+        """The Leases, other than our own, whose holders are active operators."""
+        return [lease for lease in list(self._held()) if await self._can_act(lease.namespace)]
+
+    def _held(self) -> Iterator[Lease]:
         now = self._clock()
         for lease in self._leases:
             since = now - self._changed.get(Key(*lease.key), float("-inf"))
@@ -45,7 +57,7 @@ class OtherOperators:
         """Returns once no other operator is active."""
         await self._leases.wait_synced()
         logged: set[tuple[str, str]] = set()
-        while others := list(self.active()):
+        while others := await self.active():
             for other in others:
                 who = (str(Key(*other.key)), other.spec.holderIdentity)
                 if who not in logged:
@@ -62,7 +74,7 @@ class OtherOperators:
         """Ends the process when another operator starts to act: it does not look for this one."""
         while True:
             await asyncio.sleep(CHECK_INTERVAL)
-            for other in self.active():
+            for other in await self.active():
                 raise OtherOperatorError(
                     f"{other.spec.holderIdentity} holds the Lease {Key(*other.key)} and acts on the same objects: "
                     "remove one of the two operators, or give both disjoint namespaces"

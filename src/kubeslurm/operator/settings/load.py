@@ -89,6 +89,8 @@ def _checked(settings: S) -> S:
         raise SettingsError(f"the log format {settings.log_format!r} is unknown: use auto, json or console.")
     if getattr(settings, "slurm_drain_on_node", "") not in NODE_DRAIN_MODES:
         raise SettingsError("slurm-drain-on-node must be Condition, Taint or Cordon, or empty to leave nodes alone.")
+    if "Ready" in getattr(settings, "drain_on_node_conditions", ()):
+        raise SettingsError("drain-on-node-conditions must not name Ready: it would drain every healthy node.")
     for field in msgspec.structs.fields(settings):
         if field.name.endswith("_workers") and getattr(settings, field.name) < 1:
             raise SettingsError(f"{field.name} must be at least 1.")

@@ -32,7 +32,9 @@ class Common(msgspec.Struct, frozen=True, kw_only=True, rename="camel", forbid_u
 class OperatorSettings(Common, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """Settings of `kubeslurm operator`, besides the concurrency of each controller."""
 
-    propagated_node_conditions: tuple[str, ...] = ()
+    propagated_node_conditions: tuple[str, ...] = ()  # these word the reason of the drain of a cordoned node
+    drain_on_node_conditions: tuple[str, ...] = ()  # these drain the workers on a node, cordoned or not
+    drain_on_node_taints: bool = False  # so do taints that the workers do not tolerate
     slurm_drain_on_node: str = ""  # how Kubernetes nodes show a drain made in Slurm; empty for not at all
     cluster_domain: str = ""  # found in the pod's resolv.conf when not set
 

@@ -9,8 +9,8 @@ from kubeslurm.api import names
 from kubeslurm.api.kinds import CONTROLLER, POD, STATEFULSET
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import Pod
+from kubeslurm.build.accounting import password_of
 from kubeslurm.control import references
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.accounting import Facts
@@ -40,21 +40,22 @@ async def observe(context: Context, accounting: Accounting, memory: Memory) -> F
     return Facts(
         now=datetime.now(UTC),
         missing=() if accounting.spec.external or accounting.deleting else tuple(_missing(caches, accounting)),
+        password=_password(caches, accounting),
         pod=pod,
         statefulset=caches.store(STATEFULSET).get(Key(accounting.namespace, name)),
         recent_log=await _recent_log(kube, pod),
         startup_log=await _startup_log(kube, pod),
         wrong_settings=await _wrong_settings(kube, pod, memory),
         clusters_with_nodesets=tuple(
-            each.name for each in _clusters(caches, accounting) if references.nodesets(caches, Key(*each.key))
+            each.name for each in _clusters(caches, accounting) if references.holders(caches, Key(*each.key))
         ),
     )
 
 
-def nodesets(caches: Caches, accounting: Accounting) -> tuple[NodeSet, ...]:
+def nodesets(caches: Caches, accounting: Accounting) -> tuple[object, ...]:
     """The NodeSets whose last jobs are still to be recorded."""
     clusters = _clusters(caches, accounting)
-    return tuple(each for cluster in clusters for each in references.nodesets(caches, Key(*cluster.key)))
+    return tuple(each for cluster in clusters for each in references.holders(caches, Key(*cluster.key)))
 
 
 def _clusters(caches: Caches, accounting: Accounting) -> Iterable[Controller]:
@@ -78,6 +79,12 @@ def _missing(caches: Caches, accounting: Accounting) -> Iterable[Missing]:
         yield from references.missing_key(caches, namespace, ref, field)
     if spec.jwksKeyRef is not None:
         yield from references.missing_configmaps(caches, namespace, [spec.jwksKeyRef.name])
+
+
+def _password(caches: Caches, accounting: Accounting) -> str | None:
+    storage = accounting.spec.storageConfig
+    ref = storage.passwordKeyRef if storage else None
+    return password_of(references.key_bytes(references.secret(caches, accounting.namespace, ref), ref) or b"")
 
 
 async def _recent_log(kube: Kube, pod: Pod | None) -> str:

@@ -3,9 +3,10 @@
 from kubeslurm.api import names
 from kubeslurm.api.kinds import ACCOUNTING
 from kubeslurm.api.slinky.accounting import Accounting
+from kubeslurm.api.slinky.fragments import SecretKeySelector
 from kubeslurm.build import accounting as build
 from kubeslurm.build.common import digest
-from kubeslurm.control import deletion, references, refusals, status, workloads
+from kubeslurm.control import deletion, key_change, references, refusals, status, workloads
 from kubeslurm.control.memory import Memories
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.accounting import Facts, can_apply
@@ -51,7 +52,7 @@ class AccountingReconciler:
         return Requeue(after=RUNNING_PAUSE if facts.pod.ready else STARTING_PAUSE)
 
     async def apply(self, accounting: Accounting, facts: Facts) -> None:
-        files = self._files(accounting)
+        files = self._files(accounting, facts)
         await self.kube.apply(build.secret(accounting, files.conf))
         await self.kube.apply(build.service(accounting))
         # A conversion that is cut short leaves a broken database: whatever changed has to wait for its end.
@@ -62,15 +63,19 @@ class AccountingReconciler:
         desired = build.statefulset(accounting, files)
         await workloads.keep(self.kube, self.events, accounting, desired, facts.statefulset)
 
-    def _files(self, accounting: Accounting) -> build.Files:
+    def _files(self, accounting: Accounting, facts: Facts) -> build.Files:
         spec, namespace = accounting.spec, accounting.namespace
-        storage, jwks = spec.storageConfig, spec.jwksKeyRef
-        password_ref = storage.passwordKeyRef if storage else None
-        password = references.key_bytes(references.secret(self.caches, namespace, password_ref), password_ref) or b""
+        jwks = spec.jwksKeyRef
         keys = references.configmap(self.caches, namespace, jwks.name) if jwks else None
+        # slurmdbd keeps its keys as long as slurmctld does: with another one it would hear of no job.
+        held = spec.slurmKeyRef and key_change.is_pending_in(self.caches, namespace, spec.slurmKeyRef.name)
+        given = workloads.given(facts.statefulset, names.SLURM_KEY_HASH, names.JWT_KEY_HASH) if held else {}
         return build.Files(
-            conf=build.slurmdbd_conf(accounting, password.decode().rstrip("\n")),
-            slurm_key=digest.of_values(references.data_of(references.secret(self.caches, namespace, spec.slurmKeyRef))),
-            jwt_key=digest.of_values(references.data_of(references.secret(self.caches, namespace, spec.jwt_ref))),
+            conf=build.slurmdbd_conf(accounting, facts.password or ""),
+            slurm_key=given.get(names.SLURM_KEY_HASH) or self._hash(namespace, spec.slurmKeyRef),
+            jwt_key=given.get(names.JWT_KEY_HASH) or self._hash(namespace, spec.jwt_ref),
             jwks=keys.data.get(jwks.key, "") if keys and jwks else "",
         )
+
+    def _hash(self, namespace: str, ref: SecretKeySelector | None) -> str:
+        return digest.of_values(references.data_of(references.secret(self.caches, namespace, ref)))

@@ -61,5 +61,6 @@ REGISTRATION = Registration(
     ),
     reads=(CONTROLLER,),
     indices=(references.NODESETS_BY_CONTROLLER,),
+    of_unreadable=references.in_namespace(ACCOUNTING),
     rights=(*rights.apply(SECRET, SERVICE, STATEFULSET), rights.on(POD, "get", subresource="log")),
 )

@@ -27,6 +27,7 @@ class Memory(msgspec.Struct):
     accepted: Configuration | None = None  # what the ConfigMap held before somebody edited it
     inconclusive_since: float | None = None  # a trial could not run
     delivery: DeliveryRecord = msgspec.field(default_factory=DeliveryRecord)
+    missing_node: tuple[str, float] | None = None  # uid of the pod whose node is missing, and since when
     version: str = ""
     version_of: str = ""  # the container that said so
     service_monitor: Tree | None = None

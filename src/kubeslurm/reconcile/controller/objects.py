@@ -3,17 +3,21 @@
 import structlog
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import POD, SERVICE_MONITOR
+from kubeslurm.api.kinds import CONFIGMAP, POD, SERVICE_MONITOR
+from kubeslurm.api.meta import Tree
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.build.common import digest
-from kubeslurm.build.common.adoption import adapted, is_adoption
+from kubeslurm.build.common import digest, second_owner
+from kubeslurm.build.common.adoption import adapted, is_of_another_operator
 from kubeslurm.build.controller.config import configmap, referenced
 from kubeslurm.build.controller.service import service, service_monitor
-from kubeslurm.build.controller.statefulset import statefulset
+from kubeslurm.build.controller.statefulset import requested, statefulset
+from kubeslurm.control import second_owner as owned
+from kubeslurm.control import worker_pods
 from kubeslurm.decide.config.acceptance import AcceptanceStep
 from kubeslurm.decide.config.facts import Configuration, Facts
 from kubeslurm.decide.config.plan import Plan
 from kubeslurm.engine.key import Key
+from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube
 from kubeslurm.kube.errors import NotFound
 from kubeslurm.reconcile.controller.memory import Memory
@@ -26,9 +30,20 @@ log = structlog.get_logger(__name__)
 class Objects:
     """Applies what a plan says; an event follows the write that it is about, so that no failure in between loses it."""
 
-    def __init__(self, kube: Kube, events: Recorder) -> None:
+    def __init__(self, kube: Kube, caches: Caches, events: Recorder) -> None:
         self._kube = kube
+        self._caches = caches
         self._events = events
+
+    async def apply_second_owner(self, controller: Controller) -> None:
+        """Comes before everything that it owns."""
+        await self._kube.apply(second_owner.configmap(controller))
+
+    async def delete_second_owner(self, controller: Controller) -> None:
+        """Lets garbage collection go on, except for workers that a user has kept with --cascade=orphan."""
+        pods = worker_pods.BY_CLUSTER.get(self._caches, Key(*controller.key))
+        if all(pod.metadata.controller is not None for pod in pods):
+            await self._kube.delete(CONFIGMAP, Key(controller.namespace, names.second_owner(controller.name)))
 
     async def free_pod(self, controller: Controller, facts: Facts) -> None:
         """Deletes the slurmctld pod of a lost node at once; Kubernetes by itself takes a minute."""
@@ -45,7 +60,7 @@ class Objects:
             self._events.warning(controller, Event.CONFIG_REJECTED, acceptance.message)
         if acceptance.deliver is None:
             return
-        await self._kube.apply(configmap(controller, acceptance.deliver.files, acceptance.deliver.digest))
+        await self._apply(controller, configmap(controller, acceptance.deliver.files, acceptance.deliver.digest))
         if acceptance.deliver.digest == facts.delivered:
             return
         message = f"configuration {acceptance.deliver.digest} is accepted and delivered"
@@ -60,13 +75,16 @@ class Objects:
         await self._apply_monitor(controller, memory)
         if facts.external:
             return
-        await self._kube.apply(service(controller))
+        await self._apply(controller, service(controller))
         if plan.keeps_slurmctld and plan.config is not None:
             hashes = {**facts.key_hashes, names.RESTART_HASH: restart_hash(plan.config)}
-            desired = adapted(statefulset(controller, hashes), facts.statefulset)
-            await self._kube.apply(desired)
-            if facts.statefulset is not None and is_adoption(desired, facts.statefulset):
+            desired = statefulset(controller, hashes)
+            await self._apply(controller, adapted(desired, facts.statefulset, requested(controller, hashes)))
+            if facts.statefulset is not None and is_of_another_operator(facts.statefulset):
                 self._events.normal(controller, Event.ADOPTED, _adoption(controller))
+
+    async def _apply(self, controller: Controller, tree: Tree) -> None:
+        await self._kube.apply(owned.added(self._caches, Key(*controller.key), tree))
 
     async def _apply_monitor(self, controller: Controller, memory: Memory) -> None:
         """Applies it once per change: the kind is not watched, because a cluster may not have it."""

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 import msgspec
 
 from kubeslurm.api import names
-from kubeslurm.api.kinds import ACCOUNTING, CONFIGMAP, NODE, POD, STATEFULSET
+from kubeslurm.api.kinds import CONFIGMAP, NODE, POD, STATEFULSET
 from kubeslurm.api.slinky.accounting import Accounting
 from kubeslurm.api.slinky.controller import Controller
-from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import Pod
 from kubeslurm.build.common import digest
-from kubeslurm.build.controller import config, trial
+from kubeslurm.build.controller import trial
+from kubeslurm.build.controller.config import referenced
 from kubeslurm.control import references
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.config import running
@@ -23,8 +23,11 @@ from kubeslurm.decide.config.trial import outcome
 from kubeslurm.decide.missing import Missing
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
+from kubeslurm.reconcile.controller.backups import with_backups
+from kubeslurm.reconcile.controller.desired import Desired, desire
+from kubeslurm.reconcile.controller.key_wait import with_key_change
+from kubeslurm.reconcile.controller.lost_node import with_missing_node
 from kubeslurm.reconcile.controller.memory import DeliveryRecord, Memory
-from kubeslurm.slurm import conf
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
 
@@ -32,12 +35,28 @@ SLURM_DEADLINE = 3.0
 
 
 async def observe(context: Context, controller: Controller, memory: Memory, clock: Callable[[], float]) -> Facts:
-    """The facts of one pass: what Kubernetes holds, and what Slurm says."""
-    facts = _kubernetes(context.caches, controller, memory, clock())
+    """All facts of one pass."""
+    facts = with_backups(controller, await _read(context, controller, memory, clock))
+    facts = await with_missing_node(context.kube, facts, memory, clock)
+    return await with_key_change(context, controller, facts)
+
+
+async def _read(context: Context, controller: Controller, memory: Memory, clock: Callable[[], float]) -> Facts:
+    """What Kubernetes holds, and what Slurm says."""
+    caches = context.caches
+    facts = _kubernetes(caches, controller, memory)
     slurm = context.clusters.of(Key(*controller.key))
     answering = slurm if slurm is not None and slurm.snapshot.fresh() else None
+    desired = Desired()
+    if not (facts.missing or facts.undecoded or controller.deleting):
+        old = facts.accepted or _delivered(caches, controller)[1] or memory.accepted
+        desired = await desire(caches, controller, old, answering)
     return msgspec.structs.replace(
         facts,
+        desired=desired.config,
+        refused=desired.refused,
+        kept=desired.kept,
+        trial=_trial(caches, controller, desired.config, memory, clock()),
         progress=await _progress(memory.delivery, facts.pod, answering, clock),
         reachable=answering is not None,
         version=await _version(memory, facts.pod, answering),
@@ -45,32 +64,29 @@ async def observe(context: Context, controller: Controller, memory: Memory, cloc
     )
 
 
-def _kubernetes(caches: Caches, controller: Controller, memory: Memory, now: float) -> Facts:
+def _kubernetes(caches: Caches, controller: Controller, memory: Memory) -> Facts:
     key = Key(*controller.key)
     pod = caches.store(POD).get(Key(key.namespace, names.controller_pod(key.name)))
     missing = tuple(_missing(caches, controller))
-    nodesets = references.nodesets(caches, key)
     delivered, found = _delivered(caches, controller)
     if found is not None and found.digest == delivered:
         memory.accepted = found
     accepted = memory.accepted if memory.accepted and memory.accepted.digest == delivered else None
-    desired = None if missing or controller.deleting else _desired(caches, controller, nodesets, accepted)
     return Facts(
         now=datetime.now(UTC),
         external=controller.spec.external,
         missing=missing,
-        desired=desired,
+        undecoded=tuple(references.undecoded(caches, controller, referenced(controller))),
         delivered=delivered,
         accepted=accepted,
         edited=found is not None and found.digest != delivered,
         running=controller.status.configHash,
-        trial=_trial(caches, controller, desired, memory, now),
         pod=pod,
         node=caches.store(NODE).get(Key("", pod.spec.nodeName)) if pod else None,
         statefulset=caches.store(STATEFULSET).get(Key(key.namespace, names.controller(key.name))),
         key_hashes=_key_hashes(caches, controller),
-        accounting_awaited=_accounting_awaited(_accounting(caches, controller)),
-        nodesets=len(nodesets),
+        accounting_awaited=_accounting_awaited(references.accounting(caches, controller)),
+        nodesets=len(references.holders(caches, key)),
         restapis=len(references.restapis(caches, key)),
     )
 
@@ -82,23 +98,6 @@ def _delivered(caches: Caches, controller: Controller) -> tuple[str, Configurati
         return "", None
     now = Configuration(digest.of_files(found.data), found.data)
     return found.metadata.annotations.get(names.CONFIG_DELIVERED) or now.digest, now
-
-
-def _desired(
-    caches: Caches, controller: Controller, nodesets: tuple[NodeSet, ...], accepted: Configuration | None
-) -> Configuration:
-    found = {name: references.configmap(caches, controller.namespace, name) for name in config.referenced(controller)}
-    current = conf.values(conf.parse(accepted.slurm_conf)).get("maxnodecount", "") if accepted else ""
-    needed = sum(max(nodeset.spec.replicas or 0, nodeset.status.desired) for nodeset in nodesets)
-    sources = config.Sources(
-        controller=controller,
-        nodesets=nodesets,
-        accounting=_accounting(caches, controller),
-        configmaps={name: configmap for name, configmap in found.items() if configmap is not None},
-        max_node_count=conf.max_node_count(needed, int(current) if current.isdigit() else 0),
-    )
-    files = config.files(sources)
-    return Configuration(digest.of_files(files), files)
 
 
 def _trial(
@@ -167,11 +166,6 @@ def _key_hashes(caches: Caches, controller: Controller) -> dict[str, str]:
     }
 
 
-def _accounting(caches: Caches, controller: Controller) -> Accounting | None:
-    ref = controller.spec.accountingRef
-    return caches.store(ACCOUNTING).get(Key(controller.namespace, ref.name)) if ref and ref.name else None
-
-
 def _accounting_awaited(accounting: Accounting | None) -> str:
     if accounting is None or accounting.spec.external:
         return ""
@@ -185,8 +179,8 @@ def _missing(caches: Caches, controller: Controller) -> Iterable[Missing]:
         if not (spec.external and ref is None):
             yield from references.missing_key(caches, namespace, ref, field)
     if not spec.external:
-        yield from references.missing_configmaps(caches, namespace, config.referenced(controller))
+        yield from references.missing_configmaps(caches, namespace, referenced(controller))
     # Without it slurmctld would come up with no accounting at all, and lose what it should have recorded.
     accounting = spec.accountingRef
-    if accounting is not None and accounting.name and _accounting(caches, controller) is None:
+    if accounting is not None and accounting.name and references.accounting(caches, controller) is None:
         yield Missing("Accounting", namespace, accounting.name, "accountingRef")

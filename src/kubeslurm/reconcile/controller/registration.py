@@ -22,7 +22,7 @@ from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.views import ConfigMap, Node, Pod, Secret
 from kubeslurm.build.controller.config import referenced
-from kubeslurm.control import references, rights
+from kubeslurm.control import references, rights, worker_pods
 from kubeslurm.control.registration import Context, Registration, Watch, own_key
 from kubeslurm.engine import controller as engine
 from kubeslurm.engine.key import Key
@@ -60,7 +60,7 @@ def _of_secret(context: Context, secret: Secret) -> Iterable[Key]:
 def _of_configmap(context: Context, configmap: ConfigMap) -> Iterable[Key]:
     yield from references.owner(CONTROLLER)(context, configmap)
     for controller in _in_namespace(context, configmap):
-        if configmap.name in referenced(controller):
+        if configmap.name in (*referenced(controller), names.second_owner(controller.name)):
             yield Key(*controller.key)
 
 
@@ -106,13 +106,17 @@ REGISTRATION = Registration(
     indices=(
         references.NODESETS_BY_CONTROLLER,
         references.RESTAPIS_BY_CONTROLLER,
+        worker_pods.BY_SLURM_NODE,
         PODS_BY_TRIAL,
         CONFIGMAPS_BY_TRIAL,
+        worker_pods.BY_CLUSTER,
     ),
     watch_slurm=_watch_slurm,
+    of_unreadable=references.in_namespace(CONTROLLER),
     rights=(
-        *rights.apply(CONFIGMAP, SERVICE, STATEFULSET),
+        *rights.apply(CONFIGMAP, SECRET, SERVICE, STATEFULSET),
         rights.on(CONFIGMAP, "delete"),
+        rights.on(NODE, "get"),
         rights.on(POD, "create", "patch", "delete"),
         rights.on(SERVICE_MONITOR, "get", "create", "patch", "delete"),
     ),

@@ -24,11 +24,11 @@ PODS_BY_TRIAL = Index(POD, "trial", _tried_for)
 CONFIGMAPS_BY_TRIAL = Index(CONFIGMAP, "trial", _tried_for)
 
 
-async def start(kube: Kube, controller: Controller, config: Configuration) -> None:
-    """Starts the trial of a configuration."""
+async def start(kube: Kube, controller: Controller, config: Configuration, node: str) -> None:
+    """Starts the trial of a configuration; `node` is the one that slurmctld runs on, if it does."""
     await kube.apply(trial.configmap(controller, config.files, config.digest))
     with suppress(AlreadyExists):
-        await kube.create(trial.pod(controller, config.digest))
+        await kube.create(trial.pod(controller, config.digest, node))
 
 
 async def clear(kube: Kube, caches: Caches, controller: Controller, kept: str) -> None:

@@ -12,9 +12,9 @@ from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Pod, Secret
 from kubeslurm.build.common import digest
 from kubeslurm.build.login import ssh
-from kubeslurm.build.login.deployment import SSSD_CONF, deployment
+from kubeslurm.build.login.deployment import SSSD_CONF, deployment, requested
 from kubeslurm.build.login.service import service
-from kubeslurm.control import references, refusals, status, workloads
+from kubeslurm.control import key_change, references, refusals, status, workloads
 from kubeslurm.control.registration import Context, Index
 from kubeslurm.decide.missing import Missing
 from kubeslurm.engine.controller import Requeue, Retry
@@ -94,8 +94,12 @@ class LoginSetReconciler:
         keys = await self._host_keys(loginset)
         await self.kube.apply(ssh.config(loginset))
         await self.kube.apply(service(loginset))
-        desired = deployment(loginset, controller, self._hashes(loginset, controller, keys), self.domain)
-        await workloads.keep(self.kube, self.events, loginset, desired, facts.deployment)
+        hashes = self._hashes(loginset, controller, keys)
+        if key_change.is_pending(self.caches, controller):
+            hashes |= workloads.given(facts.deployment, names.SLURM_KEY_HASH)
+        desired = deployment(loginset, controller, hashes, self.domain)
+        asked = requested(loginset, controller, hashes)
+        await workloads.keep(self.kube, self.events, loginset, desired, facts.deployment, asked)
 
     async def _host_keys(self, loginset: LoginSet) -> Secret:
         """The Secret with the host keys: made once, kept for good, because clients remember them."""

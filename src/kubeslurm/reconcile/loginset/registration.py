@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, LOGINSET, POD, SECRET, SERVICE
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, DEPLOYMENT, LOGINSET, POD, SECRET, SERVICE, STATEFULSET
 from kubeslurm.api.resource import Resource
 from kubeslurm.api.slinky.loginset import LoginSet
 from kubeslurm.api.views import Pod, Secret
@@ -48,6 +48,7 @@ REGISTRATION = Registration(
         Watch(DEPLOYMENT, references.owner(LOGINSET)),
         Watch(POD, _of_pod),
     ),
+    reads=(STATEFULSET,),
     indices=(LOGINSETS_BY_CONTROLLER, PODS_BY_LOGINSET),
     rights=(
         *rights.apply(CONFIGMAP, DEPLOYMENT, SECRET, SERVICE),

@@ -11,9 +11,11 @@ from kubeslurm.control.fan_out import Error
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.nodeset.plan import Plan
 from kubeslurm.decide.nodeset.slurm import updates
+from kubeslurm.reconcile.nodeset import reservation
 from kubeslurm.reconcile.nodeset.create import Create, Created
 from kubeslurm.reconcile.nodeset.memory import FailedSlots
 from kubeslurm.reconcile.nodeset.observe import Observation, Observer
+from kubeslurm.reconcile.nodeset.owners import Owners
 from kubeslurm.reconcile.nodeset.patch_pods import patch_pods
 from kubeslurm.reconcile.nodeset.remove import Remove
 from kubeslurm.reconcile.nodeset.slurm_jobs import SlurmJobs
@@ -38,8 +40,9 @@ class Act:
         self._failed_slots = failed_slots
         self._nodes = SlurmNodes(context.kube)
         self._jobs = SlurmJobs(context.kube, self._nodes, observer.sightings.age)
-        self._remove = Remove(context.kube, context.events, failed_slots, clock)
-        self._create = Create(context.kube, context.events, context.options.cluster_domain, clock)
+        self._remove = Remove(context.kube, context.events, observer, failed_slots, clock)
+        self._create = Create(context, clock)
+        self.owners = Owners(context.kube, context.caches)
 
     async def carry_out(
         self,
@@ -54,7 +57,8 @@ class Act:
         self._failed_slots.recovered(nodeset.metadata.uid, facts.workers)
         errors: tuple[Error, ...] = ()
         if controller is not None and not nodeset.deleting:
-            errors += await self._create.prepare(nodeset, siblings, observed.revision)
+            errors += await self._create.prepare(nodeset, siblings, facts.workers, observed.revision)
+            errors += await self.owners.complete(nodeset, facts.workers)
         drained, patched = await asyncio.gather(
             self._drain_for_kubernetes_nodes(observed, plan), patch_pods(self._kube, nodeset, facts, plan)
         )
@@ -67,11 +71,13 @@ class Act:
             failures=(*failures.of(errors), *created.failures, *failures.of(removals.errors)),
             objections=removals.objections,
             names_taken=created.names_taken,
+            claims_going=created.claims_going,
         )
 
     def forget(self, nodeset: NodeSet) -> None:
         """Drops what was remembered about a NodeSet that is over."""
         self._create.forget(nodeset)
+        self.owners.forget(nodeset)
         self._failed_slots.forget(nodeset.metadata.uid)
 
     async def _drain_for_kubernetes_nodes(self, observed: Observation, plan: Plan) -> tuple[Error, ...]:
@@ -86,11 +92,12 @@ class Act:
         slurm, workers = observed.slurm, observed.facts.workers
         if slurm is None or not observed.facts.slurm_known:
             return ()
+        left = await reservation.clean_up(self._kube, slurm, nodeset)
         # Patching many pods takes a while, in which Slurm may have been read again.
         restarted = {worker.name for worker in plan.restarted}
         due = updates.renewed(plan.updates, workers, slurm.snapshot.get, plan.drains, restarted)
         intact, errors = await self._jobs.end_lost(slurm, plan.restarted)
-        errors += await self._nodes.update(slurm, updates.with_comments(due, intact))
+        errors += left + await self._nodes.update(slurm, updates.with_comments(due, intact))
         errors += await self._nodes.fence_orphans(slurm, plan.records.fence)
         errors += await self._nodes.delete_orphans(slurm, nodeset, plan.records.remove, workers)
         late, unclear = await self._jobs.expired(slurm, plan.expired)

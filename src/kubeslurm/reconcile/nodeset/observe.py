@@ -78,6 +78,7 @@ class Observer:
             revision=found.hash,
             collisions=found.collisions,
             startup_hashes=startup_files.hashes(self._caches, nodeset),
+            key_waits=startup_files.key_waits(self._caches, nodeset),
             hosts=tuple(self._caches.store(NODE)) if _needs_hosts(nodeset) else (),
             cooling_down=self._failed_slots.cooling_down(nodeset.metadata.uid, workers),
             shared_names=self._shared_names(nodeset, workers),
@@ -86,6 +87,8 @@ class Observer:
             absences=self.sightings.absences(workers, slurm),
             state_lost=self._is_state_lost(nodeset, workers, known) if known else False,
             propagated_conditions=self._options.propagated_node_conditions,
+            draining_conditions=self._options.drain_on_node_conditions,
+            drains_on_taints=self._options.drain_on_node_taints,
             mirrors_drains=self._options.slurm_drain_on_node == CORDON,
         )
         return Observation(facts, slurm, found, changes)
@@ -103,6 +106,11 @@ class Observer:
     def is_taken(self, nodeset: NodeSet, slurm_name: str) -> bool:
         """Whether a pod, of whatever NodeSet, claims the Slurm name already."""
         return bool(slurm_name) and self._claims(nodeset, slurm_name) > 0
+
+    def unclaimed(self, nodeset: NodeSet, slurm: SlurmCluster | None) -> registration.Unclaimed:
+        """Slurm nodes of which no pod has the name."""
+        nodes = slurm.snapshot.store if slurm is not None else ()
+        return registration.Unclaimed.of(nodeset, (node for node in nodes if not self._claims(nodeset, node.name)))
 
     async def _job_ends(self, observed: Observation) -> dict[str, str] | None:
         """When the jobs on each worker end; None when that is not known."""

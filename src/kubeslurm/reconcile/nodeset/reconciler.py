@@ -4,11 +4,13 @@ import time
 
 from kubeslurm.api import names
 from kubeslurm.api.kinds import CONTROLLER, NODESET
+from kubeslurm.api.slinky.controller import Controller
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.control import references, status
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.nodeset.facts import Facts
 from kubeslurm.decide.nodeset.plan import decide
+from kubeslurm.decide.nodeset.slurm import reservation
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.nodeset.act import Act
@@ -19,7 +21,6 @@ from kubeslurm.report import nodeset as report
 from kubeslurm.report.reasons import Reason
 
 SOON, LATER = 5.0, 60.0
-ORPHAN = "orphan"  # the finalizer behind --cascade=orphan
 
 
 class NodeSetReconciler:
@@ -38,14 +39,14 @@ class NodeSetReconciler:
         if nodeset is None:
             return None  # gone: its finalizer was released when the last pod was
 
-        if nodeset.deleting and ORPHAN in nodeset.metadata.finalizers:
-            return await self.release(nodeset)  # the user keeps the pods
+        if nodeset.deleting and await self.act.owners.are_kept(nodeset):
+            return await self.release(nodeset)
         if pause := self.interval.remaining(key):
             return Requeue(after=pause, resets_backoff=False)
         with self.interval.measured(key):
             observed = self.observer.read(nodeset)
         controller = self.caches.store(CONTROLLER).get(Key(*nodeset.controller_key))
-        if nodeset.deleting and is_over(observed.facts):
+        if nodeset.deleting and is_over(nodeset, controller, observed.facts):
             return await self.release(nodeset)
         if controller is None and not nodeset.deleting:
             return await self.blocked(nodeset, observed.facts)
@@ -64,6 +65,9 @@ class NodeSetReconciler:
     async def release(self, nodeset: NodeSet) -> Requeue | None:
         """Lets the deletion of the NodeSet go on."""
         self.act.forget(nodeset)
+        if reservation.is_held(nodeset):
+            await self.kube.remove_finalizer(NODESET, nodeset, names.RESERVATION_FINALIZER)
+            return Requeue(after=SOON)
         await self.kube.remove_finalizer(NODESET, nodeset, names.FINALIZER)
         return None
 
@@ -76,6 +80,8 @@ class NodeSetReconciler:
         return Requeue(after=LATER)
 
 
-def is_over(facts: Facts) -> bool:
-    """Whether nothing of a deleted NodeSet is left; old records cannot hold it when Slurm is gone as well."""
-    return not facts.workers and not facts.records
+def is_over(nodeset: NodeSet, controller: Controller | None, facts: Facts) -> bool:
+    """Whether nothing of a deleted NodeSet is left; old records and reservations cannot hold it without its cluster."""
+    forced = nodeset.metadata.annotations.get(names.FORCE_DELETE) == "true"
+    free = controller is None or controller.deleting or forced or not reservation.is_held(nodeset)
+    return free and not facts.workers and not facts.records

@@ -14,9 +14,10 @@ from kubeslurm.api.kinds import (
     POD_DISRUPTION_BUDGET,
     SECRET,
     SERVICE,
+    STATEFULSET,
 )
 from kubeslurm.api.resource import Resource
-from kubeslurm.control import references, rights, worker_pods
+from kubeslurm.control import key_change, references, rights, worker_pods
 from kubeslurm.control.registration import Context, Registration, Watch, own_key
 from kubeslurm.decide.nodeset.slurm.records import without_comment
 from kubeslurm.engine import controller as engine
@@ -45,13 +46,23 @@ def _node_matters(context: Context, old: views.Node | None, new: views.Node | No
 
 
 def _decisive(context: Context, node: views.Node) -> tuple[object, ...]:
-    types = context.options.propagated_node_conditions
+    types = context.options.propagated_node_conditions | context.options.drain_on_node_conditions
     conditions = tuple(each for each in node.status.conditions if each.type in types)
     return (node.spec, node.metadata.labels, node.metadata.annotations, node.deleting, conditions)
 
 
 def _of_controller(context: Context, controller: Resource) -> Iterable[Key]:
     return (Key(*each.key) for each in references.nodesets(context.caches, Key(*controller.key)))
+
+
+def _of_statefulset(context: Context, statefulset: views.StatefulSet) -> Iterable[Key]:
+    """slurmctld may have been given another key."""
+    for controller in references.owner(CONTROLLER)(context, statefulset):
+        yield from (Key(*each.key) for each in references.nodesets(context.caches, controller))
+
+
+def _key_matters(_context: Context, old: views.StatefulSet | None, new: views.StatefulSet | None) -> bool:
+    return key_change.given_hash(old) != key_change.given_hash(new)
 
 
 def _of_secret(context: Context, secret: views.Secret) -> Iterable[Key]:
@@ -96,6 +107,7 @@ REGISTRATION = Registration(
         Watch(NODE, _of_node, when=_node_matters),
         Watch(CONTROLLER, _of_controller),
         Watch(SECRET, _of_secret),
+        Watch(STATEFULSET, _of_statefulset, when=_key_matters),
     ),
     reads=(CONFIGMAP, CONTROLLER_REVISION, POD_DISRUPTION_BUDGET, SERVICE),
     indices=(
@@ -111,8 +123,8 @@ REGISTRATION = Registration(
         *rights.apply(CONFIGMAP, POD_DISRUPTION_BUDGET, SERVICE),
         rights.on(POD, "get", "create", "patch", "delete"),
         rights.on(POD, "patch", subresource="status"),
-        rights.on(CONTROLLER_REVISION, "create", "patch", "delete"),
-        rights.on(PERSISTENT_VOLUME_CLAIM, "create", "patch"),
+        rights.on(CONTROLLER_REVISION, "get", "create", "patch", "delete"),
+        rights.on(PERSISTENT_VOLUME_CLAIM, "get", "create", "patch"),
     ),
     # Every change of a pod concerns its NodeSet as a whole: a pass for each would walk all pods each time.
     window=0.3,

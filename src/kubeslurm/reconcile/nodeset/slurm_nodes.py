@@ -30,7 +30,7 @@ class SlurmNodes:
         self._kube = kube
 
     async def update(self, slurm: SlurmCluster, planned: Mapping[str, NodeUpdate]) -> tuple[Error, ...]:
-        """Writes the updates, each distinct one in a single call."""
+        """Writes the updates, each distinct one in a single call; what is too much for one pass is left to the next."""
         # On a large cluster several passes are made before a list shows what the first of them wrote.
         unwritten = {name: update for name, update in planned.items() if not slurm.snapshot.is_written(name, update)}
         wanted = updates.permitted(unwritten, await self._read(slurm, updates.lifted(unwritten)))
@@ -43,9 +43,10 @@ class SlurmNodes:
                 return  # deleted meanwhile; the next list will say so
             slurm.snapshot.wrote(nodes, update)
 
-        errors = await fan_out.for_each(updates.grouped(wanted), write)
+        calls = updates.calls(wanted)
+        errors = await fan_out.for_each(calls, write)
         moved = [name for name, update in wanted.items() if update.state]  # nobody waits for a comment
-        if len(moved) <= READ_BACK:
+        if len(moved) <= READ_BACK and sum(len(nodes) for _, nodes in calls) == len(wanted):
             await self._read_back(slurm, moved)
         else:
             slurm.snapshot.poll_soon()

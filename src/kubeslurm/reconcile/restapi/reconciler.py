@@ -9,7 +9,7 @@ from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.build import restapi as build
 from kubeslurm.build.common import digest
 from kubeslurm.build.controller.config import SLURM_CONF
-from kubeslurm.control import deletion, references, refusals, status, workloads
+from kubeslurm.control import deletion, references, refusals, second_owner, status, workloads
 from kubeslurm.control.registration import Context
 from kubeslurm.engine.controller import Requeue
 from kubeslurm.engine.key import Key
@@ -30,7 +30,7 @@ class RestApiReconciler:
         if restapi is None:
             return None
         if restapi.deleting:
-            nodesets = references.nodesets(self.caches, Key(*restapi.controller_key))
+            nodesets = references.holders(self.caches, Key(*restapi.controller_key))
             if await deletion.release(self.kube, RESTAPI, restapi, nodesets):
                 return None
         else:
@@ -53,10 +53,13 @@ class RestApiReconciler:
             slurm_conf=delivered.data.get(SLURM_CONF, "") if delivered else "",
             deployment=self.caches.store(DEPLOYMENT).get(Key(restapi.namespace, names.restapi(restapi.name))),
             pods=tuple(references.PODS_BY_RESTAPI.get(self.caches, Key(*restapi.key))),
+            nodesets=tuple(sorted(nodeset.name for nodeset in references.nodesets(self.caches, key))),
         )
 
     async def apply(self, restapi: RestApi, controller: Controller, facts: Facts) -> None:
         settings = build.client_settings(facts.slurm_conf)
         deployment = build.deployment(restapi, controller, digest.of_files(settings))
-        await self.kube.apply(build.service(restapi))
+        cluster = Key(*restapi.controller_key)
+        await self.kube.apply(second_owner.added(self.caches, cluster, build.service(restapi)))
+        deployment = second_owner.added(self.caches, cluster, deployment)
         await workloads.keep(self.kube, self.events, restapi, deployment, facts.deployment)

@@ -50,5 +50,6 @@ REGISTRATION = Registration(
         Watch(NODESET, _of_nodeset, when=is_deletion),
     ),
     indices=(references.NODESETS_BY_CONTROLLER, references.RESTAPIS_BY_CONTROLLER, references.PODS_BY_RESTAPI),
+    of_unreadable=references.in_namespace(RESTAPI),
     rights=rights.apply(DEPLOYMENT, SERVICE),
 )

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from kubeslurm.api.kinds import CONTROLLER, NODESET, POD, RESTAPI, SECRET
+from kubeslurm.api.kinds import CONFIGMAP, CONTROLLER, NODESET, POD, RESTAPI, SECRET, STATEFULSET
 from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.api.slinky.restapi import RestApi
 from kubeslurm.api.views import Pod, Secret
-from kubeslurm.control import references, rights
+from kubeslurm.control import references
 from kubeslurm.control.registration import Context, Registration, Watch, own_key
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.slurmcluster.reconciler import SlurmClusterReconciler
@@ -39,9 +39,10 @@ REGISTRATION = Registration(
         Watch(NODESET, _controller_key),
         Watch(SECRET, _of_secret),
         Watch(POD, _of_pod),
+        Watch(STATEFULSET, references.owner(CONTROLLER)),
     ),
+    reads=(CONFIGMAP,),
     indices=(references.NODESETS_BY_CONTROLLER, references.RESTAPIS_BY_CONTROLLER, references.PODS_BY_RESTAPI),
-    rights=rights.apply(SECRET),
     concurrency=2,
     concurrency_flag="slurmclient",
 )

@@ -10,7 +10,7 @@ from kubeslurm.slurm.conf.settings import (
     merged,
     needs_restart,
 )
-from kubeslurm.slurm.conf.text import parse, values
+from kubeslurm.slurm.conf.text import parse, values, written
 
 __all__ = [
     "SMALLEST_NODE_COUNT",
@@ -23,4 +23,5 @@ __all__ = [
     "needs_restart",
     "parse",
     "values",
+    "written",
 ]

@@ -1,7 +1,8 @@
 """Mistakes in Slurm's configuration files that are found without starting a daemon.
 
 slurmctld or slurmd would refuse to start with every error that is reported here. The others are found by a trial of the
-real slurmctld.
+real slurmctld. Which keys slurm.conf may have depends on the release, so one that is not known here is a remark; in
+cgroup.conf and gres.conf, which no trial reads, it is an error.
 """
 
 import difflib
@@ -79,7 +80,7 @@ def _include(name: str, line: int, target: str, files: Mapping[str, str]) -> Ite
 
 def _pair(name: str, line: int, pair: Pair, known: Mapping[str, str]) -> Iterator[Problem]:
     if pair.key not in known:
-        yield Problem(name, line, f"unknown key {pair.name}{_suggestion(pair.key, known)}")
+        yield Problem(name, line, f"unknown key {pair.name}{_suggestion(pair.key, known)}", "warning")
     elif not pair.value:
         yield Problem(name, line, f"{pair.name} has no value")
     elif pair.key in keys.NUMBERS and not _NUMBER.match(pair.value):

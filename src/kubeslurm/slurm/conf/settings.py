@@ -35,9 +35,11 @@ def merged(extra: str, required: Mapping[str, str]) -> list[str]:
         if name.lower() not in theirs:
             continue
         options: dict[str, str] = {}
-        for option in [*theirs[name.lower()].lower().split(","), *required[name].split(",")]:
-            if option.strip():
-                options[option.strip().partition("=")[0]] = option.strip()
+        for option in [*theirs[name.lower()].split(","), *required[name].split(",")]:
+            key, equals, value = option.strip().partition("=")
+            if key:
+                # Names are the same in any case; values, such as paths and claims, are not.
+                options[key.lower()] = f"{key.lower()}{equals}{value}"
         lines.append(f"{name}={','.join(sorted(options.values()))}")
     return lines
 

@@ -5,6 +5,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+_ESCAPED = re.compile(r"\\(.?)")
+_TRAILING = re.compile(r"\\*$")
+_BLANK = re.compile(r"\s")
+_UNPRINTABLE = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _PAIR = re.compile(r"""\s*([^\s=+\-/*]+)\s*([+\-/*]?)=\s*(?:"([^"]*)"|'([^']*)'|(\S*))""")
 
 
@@ -42,7 +46,7 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, raw in enumerate(text.splitlines(), start=1):
         line = _without_comment(raw).rstrip()
         start = start or number
-        if line.endswith("\\"):
+        if len(_TRAILING.findall(line)[0]) % 2:
             joined += line[:-1]
             continue
         joined += line
@@ -51,6 +55,20 @@ def logical_lines(text: str) -> Iterator[tuple[int, str]]:
         joined, start = "", 0
     if joined.strip():
         yield start, joined.strip()
+
+
+def written(value: str) -> str | None:
+    """A value as it must stand in a file for Slurm to read it back; None when there is no way to write it.
+
+    Slurm ends a line at `#`, drops a backslash before any character, and takes blanks only between double quotes, for
+    which it knows no escape.
+    """
+    if _UNPRINTABLE.search(value) or value.startswith('"'):
+        return None
+    escaped = value.replace("\\", "\\\\").replace("#", "\\#")
+    if not _BLANK.search(value):
+        return escaped
+    return None if '"' in value else f'"{escaped}"'
 
 
 def parse(text: str) -> list[Entry]:
@@ -69,6 +87,7 @@ def values(entries: list[Entry]) -> dict[str, str]:
 
 
 def _entry(number: int, line: str) -> Entry:
+    line = _ESCAPED.sub(r"\1", line)
     word = line.split(None, 1)
     if word[0].lower() == "include" and len(word) == 2 and not word[1].startswith("="):
         return Entry(line=number, pairs=(Pair(name="Include", value=word[1]),))
@@ -86,5 +105,5 @@ def _without_comment(line: str) -> str:
     for position, char in enumerate(line):
         if char == "#" and not escaped:
             return line[:position]
-        escaped = char == "\\"
+        escaped = char == "\\" and not escaped
     return line

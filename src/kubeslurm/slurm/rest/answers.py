@@ -4,7 +4,7 @@ from typing import TypeVar
 
 import msgspec
 
-from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import NotFound, NotServed, Refused, SlurmError, Unauthorized, Unreachable, WrongCluster
 
 T = TypeVar("T")
 
@@ -33,16 +33,36 @@ class Fault(msgspec.Struct, frozen=True):
         return ": ".join(dict.fromkeys(part for part in (self.error, self.description) if part)) or "no reason given"
 
 
+class Slurm(msgspec.Struct, frozen=True):
+    """The Slurm that a slurmrestd belongs to."""
+
+    cluster: str = ""
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """Who answers."""
+
+    slurm: Slurm = Slurm()
+
+
 class Envelope(msgspec.Struct, frozen=True):
     """What every answer has beside its payload."""
 
+    meta: Meta = Meta()
     errors: tuple[Fault, ...] = ()
     warnings: tuple[Fault, ...] = ()
 
 
-def failure_of(method: str, status: int, body: bytes) -> SlurmError | None:
-    """The failure that an answer stands for; None when the call did what was asked."""
+def failure_of(method: str, status: int, body: bytes, cluster: str = "") -> SlurmError | None:
+    """The failure that an answer stands for; None when the call did what was asked, in the named cluster."""
     envelope = _envelope(body)
+    # Slurm writes names of clusters in lower case.
+    if envelope and cluster and envelope.meta.slurm.cluster.lower() not in ("", cluster.lower()):
+        return WrongCluster(f"cluster {envelope.meta.slurm.cluster} answered instead of {cluster}")
+    return _failure(method, status, envelope)
+
+
+def _failure(method: str, status: int, envelope: Envelope | None) -> SlurmError | None:
     if status in (401, 403, 511):
         return Unauthorized(_first(envelope, "Slurm did not accept the token"))
     if status == 404 and not (envelope and envelope.errors and envelope.errors[0].error_number in _MISSING):

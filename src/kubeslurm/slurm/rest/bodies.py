@@ -16,6 +16,14 @@ class NodeBody(msgspec.Struct):
     nodes: tuple[Node, ...]
 
 
+class Reservation(msgspec.Struct):
+    name: str
+
+
+class ReservationsBody(msgspec.Struct):
+    reservations: tuple[Reservation, ...]
+
+
 class NodesBody(msgspec.Struct):
     # The list and its time have no default: an answer without them must not read as a cluster without nodes.
     nodes: tuple[Node, ...]

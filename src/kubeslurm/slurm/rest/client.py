@@ -78,6 +78,15 @@ class SlurmClient:
                     raise
                 await _each(batch, lambda name: self.delete_nodes([name]))
 
+    async def delete_reservation(self, name: str) -> None:
+        """Deletes a reservation; a missing one counts as deleted. Raises Refused while jobs use it."""
+        try:
+            await self.transport.call("DELETE", f"reservation/{quote(name, safe='')}")
+        except (NotFound, NotServed, Refused):
+            listed = (await self._get("reservations/", bodies.ReservationsBody)).reservations
+            if name in {each.name for each in listed}:
+                raise
+
     async def ping(self) -> tuple[Ping, ...]:
         """Every slurmctld of the cluster, running or not; the answer comes at once."""
         return (await self._get("ping/", bodies.PingBody)).pings

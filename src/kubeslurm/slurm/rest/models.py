@@ -32,6 +32,7 @@ class Node(msgspec.Struct, frozen=True):
 
     name: str
     state: tuple[str, ...] = ()
+    address: str = ""
     reason: str = ""
     comment: str = ""
     extra: str = ""

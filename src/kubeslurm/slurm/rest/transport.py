@@ -1,18 +1,21 @@
 """Requests to one of several slurmrestd: deadlines, fail-over, and the API version that each of them serves."""
 
 import asyncio
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from kubeslurm.slurm.errors import NotServed, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import NotServed, SlurmError, Unauthorized, Unreachable, WrongCluster
 from kubeslurm.slurm.rest.answers import failure_of
 from kubeslurm.slurm.rest.session import ConnectionLostError, Http, NotSentError, Reply, Session
 
 # Newest first. The structs of models.py were compared with v0.0.44 and v0.0.45; older versions lack endpoints.
 VERSIONS = ("v0.0.46", "v0.0.45", "v0.0.44")
 DEADLINE = 8.0
+# Seconds after which a replica has to say again whose it is: the address of a pod that is gone may be given to another.
+IDENTITY = 5.0
 
 # The two halves of the API: slurmctld's and slurmdbd's. A slurmrestd serves both in the same versions.
 Api = Literal["slurm", "slurmdb"]
@@ -41,13 +44,18 @@ class Transport:
         servers: Sequence[str],
         token: Callable[[], str],
         *,
+        cluster: str = "",
         http: Http | None = None,
         versions: Sequence[str] = VERSIONS,
         admit: Admit | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.token = token
+        self.cluster = cluster  # empty: not known
         self._servers: list[str] = []
         self._versions: dict[str, str] = {}
+        self._identified_at: dict[str, float] = {}
+        self._clock = clock
         self._candidates = tuple(versions)
         self._admit = admit
         self._http = http or Session()
@@ -64,6 +72,7 @@ class Transport:
         current = self._servers[0] if self._servers else None
         self._servers = sorted((server.rstrip("/") for server in servers), key=lambda server: server != current)
         self._versions = {server: self._versions[server] for server in self._servers if server in self._versions}
+        self._identified_at = {server: at for server, at in self._identified_at.items() if server in self._servers}
         return not before.issuperset(self._servers)
 
     async def version(self) -> str:
@@ -105,7 +114,7 @@ class Transport:
         answers = 0
         for server in tuple(self._servers):
             try:
-                version = self._versions.get(server) or await self._probe(server)
+                version = self._known_version(server) or await self._probe(server)
                 reply = await self._send_admitted(call, server, version)
             except SlurmError as error:  # from the probe: the call itself was not sent
                 failure = error
@@ -121,7 +130,7 @@ class Transport:
             except (asyncio.CancelledError, TimeoutError):
                 self._move_last(server)
                 raise
-            answered = failure_of(call.method, reply.status, reply.body)
+            answered = failure_of(call.method, reply.status, reply.body, self.cluster)
             if answered is None:
                 return reply
             failure, answers = answered, answers + 1
@@ -138,18 +147,30 @@ class Transport:
             return await self._send(call, server, version)
 
     def _note_failure(self, server: str, status: int, failure: SlurmError) -> None:
+        if isinstance(failure, WrongCluster):
+            self._identified_at.pop(server, None)
         if isinstance(failure, NotServed):
             self._versions.pop(server, None)  # another release may run there by now
         elif status >= 500 or isinstance(failure, Unreachable | Unauthorized):
             # It may have an old key or an old slurm.conf: from now on another replica is asked first.
             self._move_last(server)
 
+    def _known_version(self, server: str) -> str:
+        """The version that the replica serves; empty when it is not known, or not lately known to be of this cluster.
+
+        Not every answer says whose it is: that nothing has changed is said without a body.
+        """
+        late = self._clock() - self._identified_at.get(server, float("-inf")) > IDENTITY
+        return "" if late and self.cluster else self._versions.get(server, "")
+
     async def _probe(self, server: str) -> str:
-        for version in self._candidates:
+        known = self._versions.get(server)
+        for version in sorted(self._candidates, key=lambda each: each != known):
             reply = await self._send(_Call("GET", SLURM, "ping/"), server, version)
-            failure = failure_of("GET", reply.status, reply.body)
+            failure = failure_of("GET", reply.status, reply.body, self.cluster)
             if failure is None:
                 self._versions[server] = version
+                self._identified_at[server] = self._clock()
                 return version
             if not isinstance(failure, NotServed):
                 raise failure

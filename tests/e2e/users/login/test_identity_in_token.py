@@ -48,7 +48,8 @@ def test_a_user_who_exists_nowhere_runs_a_job_by_the_claims_of_a_token(site: Sit
 
 def submit(site: Site, token: str, script: str) -> int:
     """The id of a job sent to slurmrestd with a user's token."""
-    (address,) = (pod["status"]["podIP"] for pod in site.items("pods", selector="app.kubernetes.io/name=slurmrestd"))
+    pods = site.items("pods", selector="app.kubernetes.io/name=slurmrestd")
+    (address,) = (pod["status"]["podIP"] for pod in pods if "deletionTimestamp" not in pod["metadata"])
     job = {"name": "from-afar", "current_working_directory": "/tmp", "environment": ["PATH=/usr/bin:/bin"]}  # noqa: S108
     body = json.dumps({"script": script, "job": job})
     headers = {"X-SLURM-USER-TOKEN": token, "Content-Type": "application/json"}

@@ -1,9 +1,8 @@
 """A login pod goes: its successor has the same host keys, and users on the others notice nothing."""
 
-import subprocess
-
+from tests.support.session import connected
 from tests.support.settled import statuses
-from tests.support.site import SLOWLY, Site
+from tests.support.site import Site
 from tests.support.waiting import wait_for
 
 
@@ -30,22 +29,7 @@ def test_host_keys_outlive_their_pods_and_other_connections_live_on(site: Site) 
     keys = host_keys(site, goes)
     assert host_keys(site, stays) == keys
     with connected(site, "alice", stays) as session:
-        assert said_after(session, "echo ready") == "ready"
         site.kubectl("delete", "pod", goes, "--wait=false")
         new = wait_for("another login pod", lambda: successor(site, stays))
-        assert said_after(session, "echo still here") == "still here"
+        assert session.says("echo still here") == "still here"
     assert host_keys(site, new) == keys
-
-
-def connected(site: Site, user: str, pod: str) -> "subprocess.Popen[str]":
-    """A shell over ssh that stays open, though not for ever."""
-    argv = ["timeout", str(SLOWLY), *site.ssh_command(user, pod), "sh"]
-    return subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
-
-
-def said_after(session: "subprocess.Popen[str]", command: str) -> str:
-    """The next line that a shell says when it is given a command."""
-    assert session.stdin is not None
-    assert session.stdout is not None
-    session.stdin.write(f"{command}\n")
-    return session.stdout.readline().strip()

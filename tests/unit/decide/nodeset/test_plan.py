@@ -90,7 +90,7 @@ def test_a_worker_that_slurm_does_not_list_is_not_offered_before_several_lists_a
 @pytest.mark.parametrize(
     "fields", [{"status": slurmd(started=False)}, {"node": ""}], ids=["never started", "never scheduled"]
 )
-def test_a_surplus_worker_without_a_slurmd_needs_no_slurm(fields: dict[str, Any]) -> None:
+def test_a_surplus_worker_without_a_slurmd_is_offered_to_the_gate_at_once(fields: dict[str, Any]) -> None:
     known = facts(worker(0, phase="Pending", ready=False, absent=True, **fields), known=False)
     assert removed(plan(known, replicas=0)) == ["gpu-0"]
 

@@ -7,9 +7,10 @@ from kubeslurm.api import names
 from kubeslurm.api.meta import OwnerReference
 from kubeslurm.api.slinky.fragments import SecretKeySelector
 from kubeslurm.api.slinky.nodeset import Ssh
-from kubeslurm.decide.nodeset.rollout import is_stale
+from kubeslurm.decide.nodeset.facts import Facts
+from kubeslurm.decide.nodeset.rollout import is_stale, outdated
 from kubeslurm.decide.nodeset.worker import Worker
-from tests.support.workers import nodeset, worker
+from tests.support.workers import NOW, nodeset, worker
 
 KEY, RESTART, SSHD, SSSD = names.SLURM_KEY_HASH, names.RESTART_HASH, names.SSHD_CONF_HASH, names.SSSD_CONF_HASH
 CONTROLLER = OwnerReference(apiVersion=names.API_VERSION, kind="Controller", name="main", uid="u")
@@ -52,3 +53,12 @@ def test_changed_ssh_files_make_it_stale(have: dict[str, str], hashes: dict[str,
     assert is_stale(nodeset(ssh=SSH), with_hashes(have, CONTROLLER), hashes) is stale
     assert not is_stale(nodeset(), with_hashes(have, CONTROLLER), hashes)
     assert not is_stale(nodeset(ssh=SSH), with_hashes(have), hashes)
+
+
+def test_a_worker_keeps_its_key_as_long_as_slurmctld_does() -> None:
+    old = with_hashes({KEY: "1", RESTART: "1"}, CONTROLLER)
+    facts = Facts(now=NOW, workers=(old,), revision=old.revision, startup_hashes={KEY: "2", RESTART: "1"})
+    assert outdated(nodeset(), old, facts)
+    assert not outdated(nodeset(), old, msgspec.structs.replace(facts, key_waits=True))
+    settings = {KEY: "2", RESTART: "2"}
+    assert outdated(nodeset(), old, msgspec.structs.replace(facts, key_waits=True, startup_hashes=settings))

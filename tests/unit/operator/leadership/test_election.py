@@ -39,33 +39,53 @@ def lease(namespace: str, version: int, holder: str = "go-operator") -> Lease:
 
 
 def known(*leases: Lease, clock: Callable[[], float]) -> tuple[Store[Key, Lease], OtherOperators]:
+    """Operators can run in every namespace but `strangers`."""
     store: Store[Key, Lease] = kube_store()
-    others = OtherOperators(store, Idle(), OWN, clock)
+
+    async def can_act(namespace: str) -> bool:
+        return namespace != "strangers"
+
+    others = OtherOperators(store, Idle(), OWN, can_act, clock)
     for each in leases:
         store.put(each)
     return store, others
 
 
-def test_a_lease_that_is_renewed_elsewhere_is_a_other() -> None:
+async def test_a_lease_that_is_renewed_elsewhere_is_another_operator() -> None:
     _, others = known(lease("slinky", 1), clock=HandClock())
-    assert [each.namespace for each in others.active()] == ["slinky"]
+    assert [each.namespace for each in await others.active()] == ["slinky"]
 
 
-def test_our_own_lease_and_a_released_one_are_no_others() -> None:
+async def test_our_own_lease_and_a_released_one_are_no_others() -> None:
     _, others = known(lease("ours", 1), lease("slinky", 2, holder=""), clock=HandClock())
-    assert list(others.active()) == []
+    assert await others.active() == []
 
 
-def test_a_lease_that_nobody_renews_dies_after_its_duration() -> None:
+@pytest.mark.looptime
+async def test_a_lease_where_no_operator_can_be_neither_keeps_us_from_acting_nor_ends_it() -> None:
+    store, others = known(lease("strangers", 1), clock=asyncio.get_running_loop().time)
+    store.mark_synced("leases")
+    election = Election(None, others)
+    standing = asyncio.create_task(election.run())
+    async with asyncio.timeout(1):
+        await election.won()
+    store.put(lease("strangers", 2, holder="somebody else"))
+    await asyncio.sleep(5)
+    assert not standing.done()
+    standing.cancel()
+    await asyncio.wait([standing])
+
+
+async def test_a_lease_that_nobody_renews_dies_after_its_duration() -> None:
     clock = HandClock()
     store, others = known(lease("slinky", 1), clock=clock)
     clock.now += 14
-    assert list(others.active())
+    assert await others.active()
     store.put(lease("slinky", 2))
     clock.now += 14
-    assert list(others.active())
+    assert await others.active()
     clock.now += 1
-    assert not list(others.active())
+    assert not await others.active()
 
 
 @pytest.mark.looptime

@@ -66,6 +66,12 @@ def test_the_arguments_of_an_existing_webhook_deployment_are_understood() -> Non
     assert warnings == ()
 
 
+def test_a_condition_that_healthy_nodes_have_cannot_drain_them() -> None:
+    assert operator("--drain-on-node-conditions=GpuFault").drain_on_node_conditions == ("GpuFault",)
+    with pytest.raises(SettingsError, match="would drain every healthy node"):
+        operator("--drain-on-node-conditions=GpuFault,Ready")
+
+
 def test_an_unknown_way_to_show_drains_is_refused() -> None:
     assert operator("--slurm-drain-on-node=Cordon").slurm_drain_on_node == "Cordon"
     with pytest.raises(SettingsError, match="Condition, Taint or Cordon"):

@@ -29,8 +29,9 @@ async def world() -> AsyncIterator[UserServices]:
     await made.stop()
 
 
-async def password(world: UserServices, text: str) -> None:
-    data = {"password": base64.b64encode(text.encode()).decode()}
+async def password(world: UserServices, text: str | bytes) -> None:
+    raw = text.encode() if isinstance(text, str) else text
+    data = {"password": base64.b64encode(raw).decode()}
     await world.plain("Secret", "database", "secrets", data=data)
 
 
@@ -45,6 +46,26 @@ async def test_slurmdbd_gets_its_configuration_its_address_and_its_pod(world: Us
     assert world.find("services", "a-accounting") is not None
     assert world.find("statefulsets", "a-accounting") is not None
     assert world.condition("Ready", "accountings", "a")["reason"] == "Starting"
+
+
+async def test_a_password_is_written_so_that_slurm_reads_all_of_it(world: UserServices) -> None:
+    await password(world, "a#b\\c\n")
+    await world.pass_accounting()
+    assert "StoragePass=a\\#b\\\\c\n" in conf(world)
+
+
+@pytest.mark.parametrize("raw", [b"\xff\xfe", b'"quoted"', b"two\nlines", b'blank and "'])
+async def test_a_password_that_the_file_cannot_carry_is_told_and_the_old_one_stays(
+    world: UserServices, raw: bytes
+) -> None:
+    await world.pass_accounting()
+    before = conf(world)
+    await password(world, raw)
+    await world.pass_accounting()
+    assert conf(world) == before
+    degraded = world.condition("Degraded", "accountings", "a")
+    assert degraded["reason"] == "InvalidSpec"
+    assert "spec.storageConfig.passwordKeyRef" in degraded["message"]
 
 
 async def test_a_changed_password_is_followed_by_a_new_pod(world: UserServices) -> None:

@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from kubeslurm.api import names
+from kubeslurm.api.meta import Tree
+from kubeslurm.build.login import deployment, ssh
 from tests.support.user_services import UserServices
 
 pytestmark = pytest.mark.looptime
@@ -29,6 +31,11 @@ async def world() -> AsyncIterator[UserServices]:
 async def users(world: UserServices, text: str) -> None:
     data = {"sssd.conf": base64.b64encode(text.encode()).decode()}
     await world.plain("Secret", "sssd", "secrets", data=data)
+
+
+def template(world: UserServices) -> Tree:
+    found: Tree = (world.find("deployments", "l") or {})["spec"]["template"]
+    return found
 
 
 async def test_host_keys_are_made_once_and_kept(world: UserServices) -> None:
@@ -86,6 +93,21 @@ async def test_a_new_sssd_conf_replaces_the_pods(world: UserServices) -> None:
     after = world.annotations("deployments", "l")
     assert {key for key in after if after[key] != before[key]} == {names.SSSD_CONF_HASH}
     assert "sssd.conf changed" in (await world.sent_events())["Restarting"]
+
+
+async def test_neither_a_later_release_nor_a_label_replaces_pods_with_sessions(
+    world: UserServices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.pass_login()
+    before = template(world)
+    monkeypatch.setattr(deployment, "READY_SCRIPT", "true")
+    monkeypatch.setattr(ssh, "sshd_config", lambda *_lines, extra: f"of a later release\n{extra}")
+    tree = world.find("loginsets", "l") or {}
+    await world.server.put(tree | {"metadata": tree["metadata"] | {"labels": {"team": "blue"}}}, "loginsets")
+    await world.settle()
+    await world.pass_login()
+    assert template(world) == before
+    assert "Restarting" not in await world.sent_events()
 
 
 async def test_a_missing_sssd_conf_is_said_and_starts_nothing(world: UserServices) -> None:

@@ -8,6 +8,7 @@ import pytest
 from kubeslurm.api.kinds import NODE, NODESET
 from kubeslurm.api.meta import Tree
 from kubeslurm.build.worker import pod as worker
+from kubeslurm.decide.nodeset.slurm import updates
 from kubeslurm.engine.key import Key
 from tests.support.world import SET, World
 
@@ -137,3 +138,20 @@ async def test_pods_are_built_for_machines_without_a_worker_only(monkeypatch: py
     await world.turn(5)
     assert sorted(built) == [f"host-{number}" for number in range(4)]
     assert world.status()["desired"] == 4
+
+
+async def test_many_comments_are_written_over_several_passes_and_hold_up_no_drain(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(updates, "STATELESS_CALLS", 10)
+    world = World(hosts=WORKERS)
+    world.nodeset(replicas=WORKERS)
+    await world.turn(2)
+    calls = len(world.slurm.calls)
+    world.cordon("host-0")
+    await world.reconciler.reconcile(SET)
+    written = [call for call in world.slurm.calls[calls:] if call.startswith("update")]
+    assert "DRAIN" in written[0]
+    assert len(written) <= 11
+    await world.turn(WORKERS)
+    assert all(node.comment for node in world.slurm.records.values())

@@ -43,6 +43,8 @@ def request(world: World, *wanted: str, **fields: Any) -> Request:
 
 
 async def ask(world: World, *wanted: str, **fields: Any) -> Removals:
+    """Asks the gate in a pass that has polled Slurm."""
+    await world.poll()
     return await Removal(world.kube).remove(request(world, *wanted, **fields))  # type: ignore[arg-type]
 
 
@@ -109,6 +111,15 @@ async def test_a_forgotten_node_that_ran_jobs_keeps_its_pod(world: World) -> Non
     assert "which ran jobs when it was last heard of: annotate the pod" in messages(outcome)["gpu-0"]
 
 
+async def test_a_forgotten_node_that_ran_jobs_keeps_its_pod_though_evictions_are_allowed(world: World) -> None:
+    world.nodeset(replicas=2, workloadDisruptionProtection=False)
+    world.slurm.submit("gpu-0")
+    await world.turn(2)
+    del world.slurm.records["gpu-0"]
+    outcome = await ask(world, "gpu-0", absences={"gpu-0": 9})
+    assert "which ran jobs when it was last heard of" in messages(outcome)["gpu-0"]
+
+
 async def test_nobody_goes_while_slurmctld_has_lost_its_state(world: World) -> None:
     world.slurm.records.clear()
     outcome = await ask(world, "gpu-0", absences={"gpu-0": 9}, state_lost=True)
@@ -119,13 +130,57 @@ async def test_a_suspended_job_keeps_the_pod_though_its_node_looks_idle(world: W
     world.slurm.suspend(world.slurm.submit("gpu-0"))
     world.slurm.drain("gpu-0", "slurm-operator: x")
     assert world.slurm.records["gpu-0"].drained
-    assert messages(await ask(world, "gpu-0")) == {"gpu-0": "job 1 is suspended on node gpu-0"}
+    assert messages(await ask(world, "gpu-0")) == {"gpu-0": "job 1 is on node gpu-0 (SUSPENDED)"}
+
+
+@pytest.mark.parametrize("moment", ["jobs/state", "job 1", "node gpu-0"])
+async def test_a_job_that_is_suspended_while_the_gate_reads_keeps_the_pod(world: World, moment: str) -> None:
+    job = world.slurm.submit("gpu-0")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    await world.poll()
+    world.slurm.after(moment, lambda: world.slurm.suspend(job))
+    outcome = await Removal(world.kube).remove(request(world, "gpu-0"))  # type: ignore[arg-type]
+    assert outcome.removed == []
+
+
+@pytest.mark.parametrize("moment", ["jobs/state", "job 1", "node gpu-0"])
+async def test_a_suspended_job_that_is_resumed_while_the_gate_reads_keeps_the_pod(world: World, moment: str) -> None:
+    job = world.slurm.submit("gpu-0")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    world.slurm.suspend(job)
+    await world.poll()
+    world.slurm.after(moment, lambda: world.slurm.resume_job(job))
+    outcome = await Removal(world.kube).remove(request(world, "gpu-0"))  # type: ignore[arg-type]
+    assert outcome.removed == []
+
+
+async def test_a_job_that_is_not_there_any_more_does_not_keep_the_pod(world: World) -> None:
+    """What the store of jobs knows of a long job may be minutes old."""
+    job = world.slurm.submit("gpu-0", "gpu-1")
+    for cluster in world.clusters:
+        await cluster.jobs.update()
+    world.slurm.leave(job, "gpu-0")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
+
+
+async def test_a_job_of_which_it_is_not_known_where_it_is_keeps_the_pod(world: World) -> None:
+    job = world.slurm.submit("gpu-1")
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    world.slurm.unreadable.add(job)
+    assert messages(await ask(world, "gpu-0")) == {"gpu-0": "it is not known yet on which nodes job 1 is"}
+
+
+async def test_a_node_that_was_drained_after_the_jobs_were_listed_keeps_its_pod_for_one_more_pass(world: World) -> None:
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    outcome = await Removal(world.kube).remove(request(world, "gpu-0"))  # type: ignore[arg-type]
+    assert "jobs are listed once more" in messages(outcome)["gpu-0"]
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
 
 
 async def test_a_slurmd_that_started_unnoticed_keeps_its_pod(world: World) -> None:
     """The kubelet cannot report: the API shows a container that has not started, Slurm a node that works."""
-    tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
-    tree["status"] = {"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {}}}]}
+    unstarted(world, "gpu-0")
     world.slurm.submit("gpu-0")
     assert "still runs jobs" in messages(await ask(world, "gpu-0"))["gpu-0"]
 
@@ -153,10 +208,35 @@ async def test_a_pod_that_has_ended_goes_without_slurm(world: World, phase: str)
     assert (await ask(world, "gpu-0", slurm=None)).removed == ["gpu-0"]
 
 
-async def test_a_pod_whose_slurmd_never_started_goes_without_slurm(world: World) -> None:
-    tree = world.kube.trees[POD.plural, Key("slurm", "gpu-0")]
+def unstarted(world: World, name: str) -> None:
+    """The API shows a scheduled pod whose slurmd has not started."""
+    tree = world.kube.trees[POD.plural, Key("slurm", name)]
     tree["status"] = {"phase": "Pending", "containerStatuses": [{"name": "slurmd", "state": {"waiting": {}}}]}
-    assert (await ask(world, "gpu-0", slurm=None)).removed == ["gpu-0"]
+
+
+async def test_a_pod_whose_slurmd_never_started_goes_as_soon_as_slurm_answers_that_it_does_not_know_it(
+    world: World,
+) -> None:
+    unstarted(world, "gpu-0")
+    del world.slurm.records["gpu-0"]
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
+
+
+async def test_a_pod_whose_slurmd_seems_not_to_have_started_stays_while_slurm_cannot_be_asked(world: World) -> None:
+    """The kubelet is cut off from the API server, so slurmd may run, and with it a job."""
+    unstarted(world, "gpu-0")
+    world.slurm.submit("gpu-0")
+    assert names.FORCE_DELETE in messages(await ask(world, "gpu-0", slurm=None))["gpu-0"]
+    world.slurm.reachable = False
+    assert names.FORCE_DELETE in messages(await ask(world, "gpu-0"))["gpu-0"]
+    assert world.violations == []
+
+
+async def test_a_pod_whose_slurmd_seems_not_to_have_started_stays_until_its_node_is_drained(world: World) -> None:
+    unstarted(world, "gpu-0")
+    assert "not drained" in messages(await ask(world, "gpu-0"))["gpu-0"]
+    world.slurm.drain("gpu-0", "slurm-operator: x")
+    assert (await ask(world, "gpu-0")).removed == ["gpu-0"]
 
 
 async def test_a_pod_that_started_since_it_was_listed_is_judged_as_it_is_now(world: World) -> None:

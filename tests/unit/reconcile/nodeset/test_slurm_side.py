@@ -1,7 +1,5 @@
 """slurmrestd, and how Slurm is asked through it: its addresses, and a key that outlives its Secret."""
 
-import base64
-
 import pytest
 
 from kubeslurm.api import names
@@ -80,7 +78,7 @@ async def test_a_deleted_key_does_not_cut_off_a_cluster_that_has_to_be_drained(p
 async def test_an_operator_started_in_the_middle_of_an_uninstall_still_has_the_key(plane: ControlPlane) -> None:
     await plane.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}})
     await plane.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
-    await plane.slurm_side.reconcile(KEY)
+    await plane.turn()
     await plane.server.remove("keys", "ns", "secrets")
     await plane.mark_deleted()
     await plane.start()
@@ -90,17 +88,13 @@ async def test_an_operator_started_in_the_middle_of_an_uninstall_still_has_the_k
     assert tokens.read(JWT_KEY, cluster.token()).sun == tokens.OWN_USER
 
 
-async def test_the_kept_key_follows_the_real_one_and_costs_no_write_at_rest(plane: ControlPlane) -> None:
+async def test_only_answers_of_the_cluster_of_this_name_count(plane: ControlPlane) -> None:
     await plane.make("RestApi", "r", "restapis", spec={"controllerRef": {"name": "c"}})
     await plane.slurm_side.reconcile(KEY)
-    assert plane.find("secrets", names.kept_key("c")) is None, "there is nothing to drain"
-    await plane.make("NodeSet", "n", "nodesets", spec={"controllerRef": {"name": "c"}})
+    cluster = plane.clusters.of(KEY)
+    assert cluster is not None
+    assert cluster.client.transport.cluster == "ns_c"
+    text = "ClusterName=ns_c\nClusterName=theirs\n"
+    await plane.plain("ConfigMap", "c-config", "configmaps", data={"slurm.conf": text})
     await plane.slurm_side.reconcile(KEY)
-    before = plane.writes
-    await plane.slurm_side.reconcile(KEY)
-    assert plane.writes == before
-    await plane.make_keys(b"another-" * 4)
-    await plane.slurm_side.reconcile(KEY)
-    kept = plane.find("secrets", names.kept_key("c")) or {}
-    assert base64.b64decode(kept["data"]["jwt.key"]) == b"another-" * 4
-    assert kept["metadata"]["ownerReferences"][0]["kind"] == "Controller", "it goes with the cluster"
+    assert cluster.client.transport.cluster == "theirs", "a line of the user wins"

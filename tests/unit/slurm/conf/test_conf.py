@@ -39,6 +39,25 @@ def test_the_last_value_wins_and_plus_adds() -> None:
     assert settings["interactivestepoptions"] == "--pty $SHELL"
 
 
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("plain", "plain"),
+        ("a#b", "a\\#b"),
+        ("a\\", "a\\\\"),
+        ("a b#\\", '"a b\\#\\\\"'),
+        ("it's", "it's"),
+        ('a"b', 'a"b'),
+        ('"a', None),
+        ('a "b', None),
+        ("a\nb", None),
+        ("\x00", None),
+    ],
+)
+def test_a_value_is_written_as_slurm_reads_it(value: str, text: str | None) -> None:
+    assert conf.written(value) == text
+
+
 REQUIRED = {
     "SlurmctldParameters": "enable_configless,reconfig_on_restart",
     "AuthInfo": "use_client_ids",
@@ -62,6 +81,10 @@ REQUIRED = {
         ),
         ("AuthInfo=ttl=5 # why\nAuthInfo=cred_expire=9", ["AuthInfo=cred_expire=9,use_client_ids"]),
         ("AuthInfo=a b", []),
+        (
+            "AuthAltParameters=UserClaimField=preferredName,JWKS=/Keys/Own.json",
+            ["AuthAltParameters=jwks=/Keys/Own.json,jwt_key=/etc/slurm/jwt.key,userclaimfield=preferredName"],
+        ),
     ],
 )
 def test_comma_lists_of_both_sides_are_merged(extra: str, lines: list[str]) -> None:

@@ -113,5 +113,14 @@ def test_mistakes_in_topology_yaml_are_told(text: str, message: str) -> None:
 
 
 def test_errors_come_before_warnings() -> None:
-    text = GOOD + "PartitionName=all Nodes=ALL\nBogus=1\n"
+    text = GOOD + "PartitionName=all Nodes=ALL\nMaxJobCount=many\n"
     assert [problem.severity for problem in conf.lint({"slurm.conf": text})] == ["error", "warning"]
+
+
+def test_a_key_of_another_release_is_a_remark_where_a_trial_decides_and_an_error_where_none_does() -> None:
+    files = {"slurm.conf": GOOD + "Newest=1\n", "cgroup.conf": "Newest=1\n", "gres.conf": "Newest=1\n"}
+    assert {problem.file: problem.severity for problem in conf.lint(files)} == {
+        "slurm.conf": "warning",
+        "cgroup.conf": "error",
+        "gres.conf": "error",
+    }

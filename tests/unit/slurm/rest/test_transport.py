@@ -8,10 +8,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from kubeslurm.slurm.errors import Refused, SlurmError, Unauthorized, Unreachable
+from kubeslurm.slurm.errors import Refused, SlurmError, Unauthorized, Unreachable, WrongCluster
 from kubeslurm.slurm.rest.client import SlurmClient
 from kubeslurm.slurm.rest.models import NodeUpdate
-from kubeslurm.slurm.rest.transport import Admit, Transport
+from kubeslurm.slurm.rest.transport import IDENTITY, Admit, Transport
 from tests.unit.slurm.slurmrestd import EMPTY, FakeSession, Slurmrestd
 
 Act = Callable[[SlurmClient], Awaitable[object]]
@@ -150,3 +150,53 @@ async def test_an_address_that_is_none_is_a_slurm_error() -> None:
     slurm = SlurmClient(Transport(["http://fd00::1:6820"], lambda: "token", http=Slurmrestd().http))
     with pytest.raises(SlurmError):
         await slurm.ping()
+
+
+def of_cluster(name: str) -> dict[str, Any]:
+    return {"jobs": [], "meta": {"slurm": {"cluster": name}}, **EMPTY}
+
+
+def checked(server: Slurmrestd, *hosts: str, now: list[float]) -> SlurmClient:
+    servers = [f"http://{host}:6820" for host in hosts or ("a",)]
+    return SlurmClient(Transport(servers, lambda: "t", cluster="Ours", http=server.http, clock=lambda: now[0]))
+
+
+async def test_an_answer_of_another_cluster_is_an_error_and_never_data() -> None:
+    server = Slurmrestd()
+    server.answers = {"GET ping/": (200, of_cluster("ours")), "GET jobs/state/": (200, of_cluster("theirs"))}
+    with pytest.raises(WrongCluster, match="cluster theirs answered instead of Ours"):
+        await checked(server, now=[0.0]).jobs_state()
+
+
+async def test_another_replica_is_asked_when_the_address_of_one_belongs_to_another_cluster() -> None:
+    server = Slurmrestd()
+    server.answers = {
+        "GET ping/": lambda request: (200, of_cluster("theirs" if request.url.host == "a" else "ours")),
+        "GET jobs/state/": (200, of_cluster("ours")),
+    }
+    assert await checked(server, "a", "b", now=[0.0]).jobs_state() == ()
+    assert "a GET jobs/state/" not in server.asked
+
+
+@pytest.mark.parametrize(("asked", "act"), WRITES)
+async def test_nothing_is_changed_in_a_cluster_that_took_over_the_address(asked: str, act: Act) -> None:
+    server, now = Slurmrestd(), [0.0]
+    server.answers = {"GET ping/": (200, of_cluster("ours")), asked: (200, EMPTY)}
+    slurm = checked(server, now=now)
+    await act(slurm)
+    now[0] += IDENTITY + 1
+    server.answers["GET ping/"] = (200, of_cluster("theirs"))
+    with pytest.raises(WrongCluster):
+        await act(slurm)
+    assert server.asked.count(f"a {asked}") == 1
+
+
+async def test_that_nothing_has_changed_counts_only_from_our_own_cluster() -> None:
+    server, now = Slurmrestd(), [0.0]
+    server.answers = {"GET ping/": (200, of_cluster("ours")), "GET nodes/?update_time=7": (304, b"")}
+    slurm = checked(server, now=now)
+    assert await slurm.nodes(since=7) is None
+    now[0] += IDENTITY + 1
+    server.answers["GET ping/"] = (200, of_cluster("theirs"))
+    with pytest.raises(WrongCluster):
+        await slurm.nodes(since=7)

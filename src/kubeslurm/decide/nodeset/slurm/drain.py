@@ -15,7 +15,7 @@ CORDON = "Cordon"  # value of the annotation on a Kubernetes node whose cordon m
 
 REASON_LIMIT = 256
 # Kubernetes' own taints say what the kubelet or a controller thinks of the node. A kubelet that is away for a minute is
-# no reason to drain: slurmd lives on. `--propagated-node-conditions` is how an admin asks for it.
+# no reason to drain: slurmd lives on. `--drain-on-node-conditions` is how an admin asks for it.
 KUBERNETES_TAINTS = "node.kubernetes.io/"
 
 _TEXT = {
@@ -35,10 +35,12 @@ class DrainReason(msgspec.Struct, frozen=True):
 
 
 class HostRules(msgspec.Struct, frozen=True):
-    """Which states of a Kubernetes node drain its workers."""
+    """Which states of a Kubernetes node drain its workers, besides a cordon, and which word the reason."""
 
     tolerations: Sequence[Tree] = ()
-    conditions: Collection[str] = ()
+    taints_drain: bool = False  # those that are not tolerated
+    conditions: Collection[str] = ()  # only word the reason
+    draining_conditions: Collection[str] = ()
     mirrors_drains: bool = False  # only then is the annotation of a mirrored cordon kept true
 
 
@@ -60,13 +62,17 @@ def host_reason(host: views.Node, pod: str, rules: HostRules) -> str:
     failing = [
         each
         for each in host.status.conditions
-        if each.type in rules.conditions and each.status == "True" and each.type != names.SLURM_DRAIN_CONDITION
+        if each.type in {*rules.conditions, *rules.draining_conditions}
+        and each.status == "True"
+        and each.type != names.SLURM_DRAIN_CONDITION
     ]
-    taint = next((each for each in host.spec.taints if _repels(each, rules.tolerations)), None)
+    drains = any(each.type in rules.draining_conditions for each in failing)
+    repelling = (each for each in host.spec.taints if rules.taints_drain and _repels(each, rules.tolerations))
+    taint = next(repelling, None)
     # A cordon that mirrors a drain in Slurm says nothing new to Slurm, and must not outlive that drain there.
     mirror = rules.mirrors_drains and host.metadata.annotations.get(names.SLURM_DRAIN) == CORDON
     cordoned = host.spec.unschedulable and not mirror
-    if not (cordoned or taint or failing):
+    if not (cordoned or taint or drains):
         return ""
     described = "; ".join(f"({each.reason}: {each.message})" for each in failing)
     given = clean(host.metadata.annotations.get(names.NODE_CORDON_REASON, "")) or clean(described)

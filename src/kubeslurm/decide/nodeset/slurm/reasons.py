@@ -4,7 +4,7 @@ import re
 
 from kubeslurm.slurm.rest.models import Node
 
-# Reasons that slurmctld writes by itself; they describe the node and are nobody's decision.
+# Reasons that slurmctld writes by itself, as a whole: an admin may well write "Not responding to IPMI".
 SLURM_REASONS = ("Not responding", "Node unexpectedly rebooted")
 # How they begin when slurmctld refuses what a slurmd registers with: whole sentences, because an admin may well write
 # "gres/gpu 3 dead" or "Low on coolant".
@@ -19,7 +19,7 @@ _WAS = " (was: "
 
 def is_own(node: Node) -> bool:
     """Whether the node's reason was written by us or by slurmctld itself."""
-    return node.ours or node.reason.startswith(SLURM_REASONS)
+    return node.ours or node.reason in SLURM_REASONS
 
 
 def is_refused(node: Node) -> bool:

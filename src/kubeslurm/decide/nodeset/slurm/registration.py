@@ -1,10 +1,15 @@
 """Workers that Slurm does not know or does not accept, and a slurmctld that lost its state."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
+import msgspec
+
+from kubeslurm.api import names
+from kubeslurm.api.slinky.nodeset import NodeSet
 from kubeslurm.decide.nodeset.facts import Facts
 from kubeslurm.decide.nodeset.slurm.reasons import is_refused
 from kubeslurm.decide.nodeset.worker import PodInfo, Worker
+from kubeslurm.slurm.rest.models import Node
 
 # A worker counts as unregistered only after that many full lists in a row, half a minute apart, each asked for after
 # this process itself had seen its slurmd running and its node missing.
@@ -12,6 +17,29 @@ ABSENCES = 3
 # A slurmctld that misses more than this share has lost its state. Jobs may still run, and come back with its volume.
 MISSING_LIMIT = 0.3
 AT_ONCE = 1
+
+
+class Unclaimed(msgspec.Struct, frozen=True):
+    """Slurm nodes of which no pod has the name: slurmd of a worker may have registered as one of them.
+
+    slurmd registers under the host name that it sees, which may be the machine's own.
+    """
+
+    by_address: Mapping[str, str] = msgspec.field(default_factory=dict)  # address -> Slurm node
+    of_nodeset: tuple[str, ...] = ()  # those that have the NodeSet's feature or mark
+
+    @classmethod
+    def of(cls, nodeset: NodeSet, nodes: Iterable[Node]) -> "Unclaimed":
+        """Sorts out nodes without a pod of their name; where the comment names a pod, it was that pod's node."""
+        unknown = [node for node in nodes if not PodInfo.parse(node.comment).podName]
+        mark = names.slurm_node_owner(nodeset.metadata.uid)
+        ours = (node.name for node in unknown if nodeset.slurm_name in node.features or node.extra == mark)
+        return cls({node.address: node.name for node in unknown if node.address}, tuple(sorted(ours)))
+
+    def name_of(self, worker: Worker, *, absent: bool) -> str:
+        """The node that may be this worker's; with its own node known, only the address says so."""
+        there = self.by_address.get(worker.pod.status.podIP, "")
+        return there or (self.of_nodeset[0] if absent and self.of_nodeset else "")
 
 
 def unregistered(facts: Facts, leaving: Collection[str]) -> list[Worker]:

@@ -14,6 +14,7 @@ from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.slurm.rest.models import Node, NodeUpdate
 
 LIFTING = (("RESUME",), ("UNDRAIN",))
+STATELESS_CALLS = 500  # in one pass; at some milliseconds each
 
 
 def updates(
@@ -92,12 +93,17 @@ def permitted(planned: Mapping[str, NodeUpdate], nodes: Mapping[str, Node | None
     return {name: update for name, update in planned.items() if update.state not in LIFTING or name in ours}
 
 
-def grouped(updates: Mapping[str, NodeUpdate]) -> list[tuple[NodeUpdate, list[str]]]:
-    """The same updates in few calls: nodes with the same update share one."""
+def calls(updates: Mapping[str, NodeUpdate]) -> list[tuple[NodeUpdate, list[str]]]:
+    """The same updates in few calls for one pass: nodes with the same update share one, and states come first.
+
+    A call to Slurm carries one comment, and every worker has its own. One pass makes only so many of these calls
+    that no drain has to wait long for the next one, which makes others.
+    """
     groups: dict[NodeUpdate, list[str]] = {}
     for name, update in updates.items():
         groups.setdefault(update, []).append(name)
-    return list(groups.items())
+    states = [group for group in groups.items() if group[0].state]
+    return [*states, *[group for group in groups.items() if not group[0].state][:STATELESS_CALLS]]
 
 
 def merged(parts: Iterable[NodeUpdate | None]) -> NodeUpdate | None:

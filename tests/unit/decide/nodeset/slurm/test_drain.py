@@ -16,6 +16,11 @@ from tests.support.workers import drained_by_us, host, worker
 OURS = "slurm-operator: Pod (slurm/gpu-1) is pending termination for scale-in"
 CORDONED = "slurm-operator: Node (host-1) was cordoned, Pod (slurm/gpu-1) must be cordoned"
 SCALE_IN = DrainReason(Cause.SCALE_IN, OURS)
+FAULTY = (
+    Condition(type="Ready", status="True", reason="KubeletReady"),
+    Condition(type="GpuFault", status="True", reason="Xid79", message="fell off the bus"),
+    Condition(type="Other", status="True", reason="X"),
+)
 GPU_TAINT = Taint(key="gpu", value="broken", effect="NoSchedule")
 
 
@@ -40,28 +45,37 @@ def test_the_reason_an_admin_wrote_on_the_node_is_passed_on() -> None:
     assert reason_of(worker(1, host=on)) == DrainReason(Cause.NODE, "slurm-operator: bad fan")
 
 
-def test_propagated_node_conditions_drain_and_explain() -> None:
-    bad = Condition(type="GpuFault", status="True", reason="Xid79", message="fell off the bus")
-    on = host("host-1", conditions=(bad, Condition(type="Other", status="True", reason="X")))
-    found = reason_of(worker(1, host=on), conditions={"GpuFault"})
+def test_propagated_node_conditions_explain_a_cordon_and_drain_nothing() -> None:
+    each = worker(1, host=host("host-1", conditions=FAULTY))
+    assert reason_of(each, conditions={"GpuFault", "Ready"}) is None
+    cordoned = worker(1, host=host("host-1", unschedulable=True, conditions=FAULTY))
+    found = reason_of(cordoned, conditions={"GpuFault"})
     assert found == DrainReason(Cause.NODE, "slurm-operator: (Xid79: fell off the bus)")
-    assert reason_of(worker(1, host=on)) is None
+    assert reason_of(cordoned) == DrainReason(Cause.NODE, CORDONED)
 
 
-def test_a_taint_that_the_worker_does_not_tolerate_drains_it() -> None:
+def test_chosen_node_conditions_drain_and_explain() -> None:
+    each = worker(1, host=host("host-1", conditions=FAULTY))
+    found = reason_of(each, draining_conditions={"GpuFault"})
+    assert found == DrainReason(Cause.NODE, "slurm-operator: (Xid79: fell off the bus)")
+    assert reason_of(each, draining_conditions={"DiskFault"}) is None
+
+
+def test_a_taint_that_the_worker_does_not_tolerate_drains_it_only_on_request() -> None:
     each = worker(1, host=host("host-1", taints=(GPU_TAINT,)))
-    found = reason_of(each)
+    assert reason_of(each) is None
+    found = reason_of(each, taints_drain=True)
     assert found is not None
     assert (
         found.text == "slurm-operator: Node (host-1) is tainted with gpu:NoSchedule, Pod (slurm/gpu-1) must be cordoned"
     )
-    assert reason_of(each, tolerations=[{"key": "gpu", "operator": "Exists"}]) is None
+    assert reason_of(each, taints_drain=True, tolerations=[{"key": "gpu", "operator": "Exists"}]) is None
 
 
 @pytest.mark.parametrize("key", ["not-ready", "unreachable", "memory-pressure", "unschedulable"])
 def test_a_kubelet_that_is_away_is_no_reason_to_drain(key: str) -> None:
     taints = (Taint(key=f"node.kubernetes.io/{key}", effect="NoSchedule"),)
-    assert host_reason(host("host-1", taints=taints), "slurm/gpu-1", HostRules()) == ""
+    assert host_reason(host("host-1", taints=taints), "slurm/gpu-1", HostRules(taints_drain=True)) == ""
 
 
 def test_a_users_own_cordon_of_the_pod_drains_until_the_user_lifts_it() -> None:
@@ -139,6 +153,11 @@ CHANGES: dict[str, tuple[Worker, DrainReason | None, NodeUpdate | None]] = {
         worker(1, "DOWN", reason="Not responding"),
         None,
         NodeUpdate.resume(),
+    ),
+    "an admin's own down stays, though it begins as one of Slurm's": (
+        worker(1, "DOWN", reason="Not responding to IPMI, do not use"),
+        None,
+        None,
     ),
     "but not before it answers": (worker(1, "DOWN", "NOT_RESPONDING", reason="Not responding"), None, None),
     "nor before its pod is ready": (worker(1, "DOWN", reason="slurm-operator: x", ready=False), None, None),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kubeslurm.decide.nodeset.slurm.reasons import is_refused
+from kubeslurm.decide.nodeset.slurm.reasons import foreign_reason, is_refused
 from tests.support.workers import slurm_node
 
 REFUSALS = {
@@ -22,3 +22,13 @@ REFUSALS = {
 @pytest.mark.parametrize(("reason", "slurms"), REFUSALS.items(), ids=REFUSALS)
 def test_only_slurms_own_sentences_count_as_a_refusal(reason: str, slurms: bool) -> None:
     assert is_refused(slurm_node(1, "IDLE", "DRAIN", "INVALID_REG", reason=reason)) is slurms
+
+
+@pytest.mark.parametrize("reason", ["Not responding to IPMI, do not use", "Node unexpectedly rebooted twice: RMA"])
+def test_an_admins_reason_that_begins_as_one_of_slurms_is_the_admins(reason: str) -> None:
+    assert foreign_reason(slurm_node(1, "DOWN", reason=reason)) == reason
+
+
+@pytest.mark.parametrize("reason", ["Not responding", "Node unexpectedly rebooted"])
+def test_a_reason_that_slurmctld_writes_is_nobodys_decision(reason: str) -> None:
+    assert foreign_reason(slurm_node(1, "DOWN", reason=reason)) == ""

@@ -1,7 +1,13 @@
 """Workers that Slurm does not know, and a slurmctld that lost its state."""
 
-from kubeslurm.decide.nodeset.slurm.registration import is_state_lost, unregistered
-from tests.support.workers import facts, worker
+import msgspec
+import pytest
+
+from kubeslurm.api import names
+from kubeslurm.decide.nodeset.slurm.registration import Unclaimed, is_state_lost, unregistered
+from kubeslurm.decide.nodeset.worker import Worker
+from kubeslurm.slurm.rest.models import Node
+from tests.support.workers import facts, nodeset, slurm_node, worker
 
 
 def test_an_unregistered_worker_is_started_afresh_one_at_a_time() -> None:
@@ -34,3 +40,34 @@ def test_the_only_worker_may_be_restarted() -> None:
 
 def test_nobody_is_unregistered_while_slurm_does_not_answer() -> None:
     assert unregistered(facts(worker(1), known=False, absences={"gpu-1": 99}), ()) == []
+
+
+def at_address(each: Worker, address: str) -> Worker:
+    status = msgspec.structs.replace(each.pod.status, podIP=address)
+    return Worker(pod=msgspec.structs.replace(each.pod, status=status))
+
+
+UNCLAIMED = {
+    "its address": Node(name="n1.example.org", address="10.0.0.1"),
+    "the NodeSet's feature": Node(name="n1.example.org", address="10.9.9.9", features=("gpu",)),
+    "the NodeSet's mark": Node(name="n1.example.org", extra=names.slurm_node_owner("uid-gpu")),
+}
+
+
+@pytest.mark.parametrize("node", UNCLAIMED.values(), ids=UNCLAIMED)
+def test_a_missing_worker_may_be_a_node_that_no_pod_claims(node: Node) -> None:
+    found = Unclaimed.of(nodeset(), [node])
+    assert found.name_of(at_address(worker(1), "10.0.0.1"), absent=True) == "n1.example.org"
+
+
+def test_a_worker_that_slurm_knows_is_doubted_only_for_its_address() -> None:
+    each = at_address(worker(1), "10.0.0.1")
+    assert Unclaimed.of(nodeset(), [UNCLAIMED["its address"]]).name_of(each, absent=False) == "n1.example.org"
+    assert Unclaimed.of(nodeset(), [UNCLAIMED["the NodeSet's feature"]]).name_of(each, absent=False) == ""
+
+
+def test_a_record_that_names_a_pod_and_a_node_of_others_are_no_doubt() -> None:
+    others = Node(name="login", address="10.9.9.9", features=("cpu",))
+    found = Unclaimed.of(nodeset(), [slurm_node(7, address="10.0.0.1", features=("gpu",)), others])
+    assert found.name_of(at_address(worker(1), "10.0.0.1"), absent=True) == ""
+    assert found.name_of(worker(1), absent=True) == ""

@@ -4,8 +4,9 @@ from kubeslurm.api import names
 from kubeslurm.decide.nodeset.cordon import Cause
 from kubeslurm.decide.nodeset.slurm.drain import DrainReason
 from kubeslurm.decide.nodeset.slurm.updates import (
+    STATELESS_CALLS,
+    calls,
     for_kubernetes_nodes,
-    grouped,
     lifted,
     permitted,
     renewed,
@@ -73,7 +74,15 @@ def test_features_of_the_kubernetes_node_replace_only_their_own_kind() -> None:
 
 def test_nodes_with_the_same_update_share_a_call() -> None:
     resume, drain = NodeUpdate.resume(), NodeUpdate.drain("x")
-    assert grouped({"a": resume, "b": drain, "c": resume}) == [(resume, ["a", "c"]), (drain, ["b"])]
+    assert calls({"a": resume, "b": drain, "c": resume}) == [(resume, ["a", "c"]), (drain, ["b"])]
+
+
+def test_drains_come_before_comments_and_not_too_many_comments_come_at_once() -> None:
+    drain = NodeUpdate(state=("DRAIN",), reason="x")
+    comments = {f"n-{number}": NodeUpdate(comment=str(number)) for number in range(STATELESS_CALLS + 10)}
+    found = calls(comments | {"busy": drain})
+    assert found[0] == (drain, ["busy"])
+    assert len(found) == 1 + STATELESS_CALLS
 
 
 def reread(made: list[Worker], *nodes: Node) -> dict[str, NodeUpdate]:
