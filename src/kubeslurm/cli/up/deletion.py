@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from kubeslurm.api import names
 from kubeslurm.api.meta import Tree
@@ -52,6 +53,8 @@ def held_objects(trees: Iterable[Tree]) -> list[Tree]:
 def _release(access: Access, held: Sequence[Tree]) -> None:
     """Let RestApis go, which hold no state and which jobs do not need; raises for anything else."""
     for tree in held:
+        if tree["metadata"].get("annotations", {}).get(names.FORCE_DELETE) == "true":
+            continue  # the operator lets it go
         kind, name, namespace = tree["kind"], tree["metadata"]["name"], tree["metadata"]["namespace"]
         command = ("annotate", kind.lower(), name, f"--namespace={namespace}", f"{names.FORCE_DELETE}=true")
         if kind != "RestApi":
@@ -59,7 +62,7 @@ def _release(access: Access, held: Sequence[Tree]) -> None:
                 f"{kind} {name} is being deleted, and waits until its NodeSets are deleted, too.",
                 f"To put it back, run `kubectl {' '.join(command)}` and then the same command again.",
             )
-        if tree["metadata"].get("annotations", {}).get(names.FORCE_DELETE) != "true":
+        with suppress(LocalError):  # it may have gone this moment; the next look tells
             access.run(*command, "--overwrite")
 
 

@@ -66,6 +66,11 @@ def test_what_holds_the_deletion_of_other_objects_is_said_at_once(kind: str) -> 
     assert f"`{command}`" in text
 
 
+def test_a_controller_that_the_user_has_let_go_is_waited_for() -> None:
+    forced = [tree("Controller", deleted=True, annotations=FORCED), tree("NodeSet")]
+    assert wait(forced, [tree("NodeSet")]) == []
+
+
 @pytest.mark.parametrize(
     ("more", "cause"),
     [
