@@ -15,7 +15,7 @@ from kubeslurm.local.host.progress import Step
 
 TIMEOUT = 240.0
 PAUSE = 0.25
-PATIENCE, BRIEFLY = 30, 5  # seconds to wait for idle workers, and for workers that run other jobs
+PATIENCE, BRIEFLY = 30, 3  # seconds to wait for idle workers, and for workers that run other jobs
 BUSY_TRIES = 3
 OVERVIEW = f"`kubectl -n {SLURM_NAMESPACE} get slurm,pods`"
 # In the order of their dependencies.
