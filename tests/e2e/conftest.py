@@ -79,7 +79,7 @@ def product(home: str) -> Iterator[Installation]:
     with Progress() as progress:
         with cache.lock("end-to-end", on_wait=lambda: progress.print("another test process builds the images")):
             images.build(images.groups(), tasks=Tasks(), progress=progress)
-        whole = Installation.local(NAME, None, progress)
+        whole = Installation.local(cluster, None, progress)
         whole.install(releases.merge(SHORT, prefer(home) if home else {}), progress)
     try:
         yield whole

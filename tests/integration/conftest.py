@@ -8,7 +8,7 @@ import pytest
 
 from kubeslurm.api.crds import crds, to_yaml
 from kubeslurm.api.kinds import NAMESPACE, SLURM_KINDS
-from kubeslurm.cli.up.installation import ESTABLISHED
+from kubeslurm.cli.up.repair import ESTABLISHED
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.caches import Caches
 from kubeslurm.kube.client import Kube

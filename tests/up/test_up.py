@@ -1,83 +1,26 @@
 """`kubeslurm up` and `down`, on this machine and with --context, on a separate cluster."""
 
 import json
-import os
-import re
-import subprocess
-import sys
-from collections.abc import Iterator, Set
+from collections.abc import Set
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from kubeslurm.cli.up import images, login, releases
-from kubeslurm.local.host.progress import Progress
-from kubeslurm.local.host.tasks import Tasks
-from kubeslurm.local.images import buildah, store
-from tests.support.kubernetes import Kubernetes, run
+from kubeslurm.cli.up import releases
+from tests.support.kubernetes import Kubernetes
 from tests.support.nodeset import Workers
 from tests.support.settled import wait_until_settled
 from tests.support.slurm import Slurm
 from tests.support.waiting import wait_for
+from tests.up.support import CONTEXT, NAME, Machine, kubeslurm, run_line, try_line, up
 
-NAME = os.environ.get("KUBESLURM_E2E", "e2e") + "-up"
-CONTEXT = f"kubeslurm-{NAME}"
 OTHER_OPERATOR = {
     "apiVersion": "coordination.k8s.io/v1",
     "kind": "Lease",
     "metadata": {"name": "slurm-operator", "namespace": "default"},
 }
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Kubernetes]:
-    """A cluster that does not exist before these tests, and is deleted after them."""
-    cluster = Kubernetes(NAME)
-    cluster.down(purge=True)
-    yield cluster
-    cluster.close()
-    cluster.down(purge=True)
-    login.for_context(CONTEXT).delete()
-
-
-class Machine:
-    """The cluster as a test needs it, whichever test came before."""
-
-    def __init__(self, cluster: Kubernetes) -> None:
-        self.cluster = cluster
-        self.output = ""  # of the `up` that made the present installation by name
-        self.published = False
-
-    def install(self) -> str:
-        """What `up` by name has printed when it installed Slurm."""
-        self.output = self.output or up(self.cluster, "--name", NAME, "--nodes", "2")
-        return self.output
-
-    def clear(self) -> None:
-        """Removes everything from the cluster, which runs on with the images of a release in its registry."""
-        if not self.cluster.running:
-            self.install()
-        if self.cluster.kubectl("get", "secrets", "--all-namespaces", "--selector=owner=helm", "--output=name"):
-            done = kubeslurm("down", "--context", CONTEXT, "--yes", "--purge", cluster=self.cluster)
-            assert done.returncode == 0, done.stderr
-        assert not self.cluster.kubectl("get", "persistentvolumeclaims", "--namespace=slurm", "--output=name")
-        self.output = ""
-        if not self.published:
-            publish(self.cluster)
-            self.published = True
-
-
-@pytest.fixture(scope="module")
-def machine(cluster: Kubernetes) -> Machine:
-    return Machine(cluster)
-
-
-@pytest.fixture
-def first_output(machine: Machine) -> str:
-    """The output of the `up` that has installed Slurm."""
-    return machine.install()
 
 
 @pytest.fixture
@@ -89,48 +32,14 @@ def context_options(machine: Machine, tmp_path: Path) -> list[str]:
     return ["--context", CONTEXT, "--registry", "localhost", "--values", str(values)]
 
 
-def publish(cluster: Kubernetes) -> None:
-    """Push the images to the cluster's registry with the tags of a release."""
-    release_tags = {"slurm-operator": "0.1.0", "slurm-operator-webhook": "0.1.0"}
-    with Progress() as progress:
-        tags = images.build(images.groups(), tasks=Tasks(), progress=progress)
-    for name, tag in tags.items():
-        published = f"localhost/{name}:{release_tags.get(name, '26.05')}"
-        buildah.run(Tasks(), "tag", f"localhost/{name}:{tag}", published)
-        store.push(published, cluster.registry, ca=cluster.ca)
-
-
-def kubeslurm(*args: str, cluster: Kubernetes, answer: str = "") -> "subprocess.CompletedProcess[str]":
-    program = Path(sys.executable).with_name("kubeslurm")
-    env = os.environ | {
-        "PATH": f"{cluster.home.run}/bin:{os.environ['PATH']}",
-        "KUBECONFIG": str(cluster.home.kubeconfig),
-    }
-    return run([str(program), *args], stdin=answer, env=env, deadline=580)
-
-
-def up(cluster: Kubernetes, *args: str) -> str:
-    done = kubeslurm("up", *args, cluster=cluster)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
-
-
-def try_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
-    """Run the printed line that matches the pattern in a shell."""
-    (line,) = (line for line in output.splitlines() if line.startswith("  ") and re.search(pattern, line))
-    env = os.environ | {"KUBECONFIG": str(cluster.home.kubeconfig)}
-    return run(["bash", "-c", line], stdin=stdin, env=env)
-
-
-def run_line(cluster: Kubernetes, output: str, pattern: str, stdin: str = "") -> str:
-    """Run that line and return its output; it must succeed."""
-    done = try_line(cluster, output, pattern, stdin)
-    assert done.returncode == 0, f"{done.args[-1]}: {done.stdout}{done.stderr}"
-    return done.stdout
-
-
 def completed_jobs(sacct: str) -> set[str]:
     return {line.split()[0] for line in sacct.splitlines() if line[:1].isdigit() and "COMPLETED" in line}
+
+
+def first_job_states(cluster: Kubernetes, output: str, after: int) -> set[str]:
+    """The states of the jobs that `up` has run after a job of this id."""
+    rows = [line.split() for line in run_line(cluster, output, r"sacct .*$").splitlines()]
+    return {row[-2] for row in rows if row[0].isdigit() and int(row[0]) > after and row[1] == "hostname"}
 
 
 def check_lines(cluster: Kubernetes, output: str, before: Set[str] = frozenset()) -> Set[str]:
@@ -188,6 +97,8 @@ def test_jobs_in_accounting_survive_down_and_up(cluster: Kubernetes) -> None:
     check_lines(cluster, output, before)
     # `up` ran a job in between. If slurmctld had lost the last job before `down`, it would reuse its id.
     assert submit(cluster, output) > last + 1
+    # It was offered to workers that had registered: Slurm ends the jobs of a node that comes back as rebooted.
+    assert first_job_states(cluster, output, last) == {"COMPLETED"}
 
 
 def test_up_with_a_context_changes_nothing_without_confirmation(

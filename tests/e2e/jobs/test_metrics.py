@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from kubeslurm.cli.up.installation import ESTABLISHED
+from kubeslurm.cli.up.repair import ESTABLISHED
 from tests.support.kubernetes import Kubernetes
 from tests.support.slurm import CONTROLLER, Slurm
 from tests.support.waiting import wait_for

@@ -4,6 +4,9 @@ import shlex
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +15,12 @@ import yaml
 from rich.console import Console
 
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli.up import releases
-from kubeslurm.cli.up.installation import FirstJob, Installation, stop_slurmctld
+from kubeslurm.cli.up import login, releases
+from kubeslurm.cli.up.first_job import FirstJob
+from kubeslurm.cli.up.installation import Installation, stop_slurmctld
 from kubeslurm.local.cluster.cluster import DEFAULT_NAME, Cluster
 from kubeslurm.local.errors import LocalError, exit_on_error
+from kubeslurm.local.host import cache, disk, lock
 from kubeslurm.local.host.progress import Progress
 
 app = typer.Typer()
@@ -50,12 +55,13 @@ def up(
         extra = _read_values(values)
         if context is not None:
             _confirm(f"Install Slurm and its operator on the cluster of the context {context!r}?", yes)
-        with Progress() as progress:
+        cluster = Cluster(name)
+        with _alone(cluster, context), Progress() as progress:
             if context is None:
-                installation = Installation.local(name, nodes, progress)
+                installation = Installation.local(cluster, nodes, progress)
             else:
                 installation = Installation.remote(context, registry)
-            changed = installation.install(extra, progress) or installation.started
+            changed = installation.install(extra, progress)
             job = installation.run_first_job(progress)
             seconds = time.monotonic() - start
             job = installation.wait_for_login(job, progress)
@@ -73,14 +79,24 @@ def down(
     with exit_on_error():
         if context is None:
             cluster = Cluster(name)
-            if cluster.running and not purge:
-                stop_slurmctld(cluster)
-            stopped = cluster.down(purge=purge)
+            stopped = cluster.down(purge=purge, before=partial(stop_slurmctld, cluster))
             out.print(f"The cluster {name!r} is down." if stopped else f"The cluster {name!r} was not running.")
             return
         _confirm(f"Remove Slurm and its operator from the cluster of the context {context!r}?", yes)
-        Installation.remote(context).uninstall(purge=purge)
+        with _alone(Cluster(name), context):
+            Installation.remote(context).uninstall(purge=purge)
     out.print(f"Slurm and its operator are removed from {context}.")
+
+
+@contextmanager
+def _alone(cluster: Cluster, context: str | None) -> Iterator[None]:
+    """One command at a time works on an installation. A full disk is named whatever failed because of it."""
+    if context is not None:
+        with lock.exclusive(login.directory(context), f"the cluster of the context {context!r}"):
+            yield
+    else:
+        with cluster.home.locked(), disk.blamed(cluster.home.path, cache.directory()):
+            yield
 
 
 def _read_values(path: Path | None) -> Tree:
@@ -108,11 +124,11 @@ def _kubectl(name: str, context: str | None) -> str:
 
 def _print_result(job: FirstJob, changed: bool, seconds: float, kubectl: str) -> None:
     state = f"Slurm is up after {seconds:.1f} s." if changed else "Everything was up to date; nothing was changed."
+    result = f"Output of `srun --nodes={job.workers} hostname`:\n{job.output.rstrip()}"
     in_namespace = f"{kubectl} -n {releases.SLURM_NAMESPACE}"
     in_slurmctld = f"{in_namespace} exec statefulset/{releases.SLURM}-controller -c slurmctld --"
     lines = [
-        f"{state} Output of `srun --nodes={job.workers} hostname`:",
-        job.output.rstrip(),
+        f"{state} {f'{job.skipped}, so no first job was run.' if job.skipped else result}",
         "",
         "What to try next:",
         f"  {in_namespace} get slurm",

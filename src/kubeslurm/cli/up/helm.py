@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import msgspec
@@ -20,7 +20,12 @@ from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host import cache
 
 DIGEST_LABEL = "kubeslurm.dev/made-from"
-MAX_DURATION = timedelta(minutes=5)  # of one helm command
+MAX_DURATION = 300.0  # seconds that one helm command may take
+ADMISSION_TIMEOUT = 120.0
+PAUSE = 1.0
+TIMES = ("createdAt", "modifiedAt")  # labels of a record, in seconds since 1970
+DEPLOYED = "deployed"
+NONE = "<none>"  # how kubectl shows a missing value
 # Seconds. Helm gives its hooks and its wait five minutes each; it takes longer only if the cluster does not answer.
 DEADLINE = 660.0
 GOODBYE = 30.0  # seconds for helm to record that it gave up
@@ -39,17 +44,49 @@ class Release(msgspec.Struct, frozen=True):
         """A digest of the chart and the values."""
         return cache.digest(self.chart, json.dumps(self.values, sort_keys=True))
 
+    @property
+    def key(self) -> tuple[str, str]:
+        """Its namespace and name."""
+        return self.namespace, self.name
+
+
+class Record(msgspec.Struct, frozen=True):
+    """The latest revision of a release, as its Secret describes it; `digest` is empty if we did not install it."""
+
+    digest: str
+    status: str
+    version: int = 0
+    changed: int = 0  # when the status was set
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a helm command is at work on the release, or was killed: no other helm command is accepted then."""
+        return self.status.startswith("pending-") or self.status == "uninstalling"
+
+
+Records = Mapping[tuple[str, str], Record]  # by namespace and name of the release
+
+
+def records(access: Access) -> Records:
+    """The latest revision of every release on the cluster."""
+    labels = [label.replace(".", r"\.") for label in ("name", "version", "status", *TIMES, DIGEST_LABEL)]
+    columns = ",".join(f"C{number}:.metadata.labels.{label}" for number, label in enumerate(labels))
+    text = access.run(
+        "get", "secrets", "--all-namespaces", "--selector=owner=helm", "--no-headers",
+        f"--output=custom-columns=NS:.metadata.namespace,{columns}",
+    )  # fmt: skip
+    found: dict[tuple[str, str], Record] = {}
+    for line in text.splitlines():
+        namespace, name, version, status, *times, digest = line.split()
+        changed = max(int(each) for each in ("0", *times) if each != NONE)
+        record = Record(digest.removeprefix(NONE), status, int(version), changed)
+        found[namespace, name] = max(record, found.get((namespace, name), record), key=lambda each: each.version)
+    return found
+
 
 def installed(access: Access) -> dict[tuple[str, str], str]:
-    """Digests of all deployed releases by namespace and name; empty for releases that we did not install."""
-    label = DIGEST_LABEL.replace(".", r"\.")
-    columns = f"NS:.metadata.namespace,NAME:.metadata.labels.name,DIGEST:.metadata.labels.{label}"
-    text = access.run(
-        "get", "secrets", "--all-namespaces", "--selector=owner=helm,status=deployed", "--no-headers",
-        f"--output=custom-columns={columns}",
-    )  # fmt: skip
-    rows = [line.split() for line in text.splitlines()]
-    return {(row[0], row[1]): row[2].removeprefix("<none>") for row in rows if len(row) == 3}
+    """Digests of all releases by namespace and name; empty for releases that we did not install."""
+    return {key: record.digest for key, record in records(access).items() if record.status != "uninstalled"}
 
 
 def install(access: Access, release: Release, *, wait: bool = False) -> None:
@@ -58,29 +95,35 @@ def install(access: Access, release: Release, *, wait: bool = False) -> None:
         args = ["upgrade", "--install", release.name, str(release.chart), f"--namespace={release.namespace}"]
         args += ["--create-namespace", f"--values={values}", f"--labels={DIGEST_LABEL}={release.digest}"]
         args += ["--history-max=3", *(["--wait", "--timeout=3m"] if wait else []), *access.helm_options]
-        try:
-            _helm(args)
-        except LocalError as error:
-            if "another operation" not in str(error):
-                raise
-            _delete_pending(access, release)
-            _helm(args)
+        end = time.monotonic() + ADMISSION_TIMEOUT
+        while True:
+            try:
+                _helm(args)
+                return
+            except LocalError as error:
+                # After a start of the cluster, the operator's webhook answers later than the API server.
+                if "failed calling webhook" not in str(error) or time.monotonic() > end:
+                    raise
+            time.sleep(PAUSE)
 
 
-def _delete_pending(access: Access, release: Release) -> None:
-    """Delete the record that a killed helm left behind; it blocks every later helm command on the release."""
-    pending = "status in (pending-install,pending-upgrade,pending-rollback)"
-    args = (
-        f"--namespace={release.namespace}",
-        f"--selector=owner=helm,name={release.name},{DIGEST_LABEL},{pending}",
-    )
-    created = [each["metadata"]["creationTimestamp"] for each in access.get_json("get", "secrets", *args)["items"]]
-    if any(datetime.fromisoformat(each) > datetime.now(UTC) - MAX_DURATION for each in created):
-        message = (
-            f"Another helm command is working on release {release.name}, or was killed less than five minutes ago."
+def discard(access: Access, release: Release, record: Record, *, alone: bool) -> None:
+    """Delete the unfinished record of a killed helm, which blocks every later helm command on the release.
+
+    Unless we are `alone` on the cluster, a helm command may still be at work: no command takes more than five minutes.
+    """
+    if not record.digest or (not alone and time.time() - record.changed < MAX_DURATION):
+        raise LocalError(
+            f"Another helm command is working on release {release.name}, or was killed less than five minutes ago.",
+            "Run the same command again in five minutes.",
         )
-        raise LocalError(message, "Run the same command again in five minutes.")
-    access.run("delete", "secrets", *args)
+    selector = f"--selector=owner=helm,name={release.name},version={record.version},status={record.status}"
+    access.run("delete", "secrets", selector, f"--namespace={release.namespace}")
+
+
+def manifest(access: Access, release: Release) -> str:
+    """The objects of an installed release as Helm made them, without hooks."""
+    return _helm(["get", "manifest", release.name, f"--namespace={release.namespace}", *access.helm_options])
 
 
 def render(release: Release) -> str:
@@ -107,8 +150,10 @@ def _values_file(release: Release) -> Iterator[str]:
 
 def _helm(args: Sequence[str]) -> str:
     # In its own session, so that Ctrl-C does not reach helm: terminated by us, it has time to record that it gave up.
+    # If we are killed, it is terminated, too.
+    follow = ["setpriv", "--pdeathsig=TERM", "--"] if shutil.which("setpriv") else []
     with subprocess.Popen(
-        [_program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        [*follow, _program(), *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as helm:
         try:
             stdout, stderr = helm.communicate(timeout=DEADLINE)

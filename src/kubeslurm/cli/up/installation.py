@@ -1,28 +1,25 @@
 """An installation of kubeslurm on one Kubernetes cluster: images, Helm releases, and the first job."""
 
-from collections.abc import Mapping
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from threading import Event
 
 import msgspec
 
-from kubeslurm.api.kinds import SLURM_KINDS
 from kubeslurm.api.meta import Tree
-from kubeslurm.cli.up import first_job, helm, images, login, other_operators, releases
+from kubeslurm.cli.up import first_job, helm, images, login, other_operators, releases, repair
 from kubeslurm.cli.up.access import Access, context_access, local_access
+from kubeslurm.cli.up.first_job import FirstJob
 from kubeslurm.cli.up.helm import Release
 from kubeslurm.cli.up.login import SshAccess
-from kubeslurm.local.cluster import nodespec
+from kubeslurm.local.cluster import nodespec, recovery
 from kubeslurm.local.cluster.cluster import Cluster
 from kubeslurm.local.cluster.nodespec import NodeSpec
 from kubeslurm.local.errors import LocalError
 from kubeslurm.local.host import doctor
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import Tasks
-
-# `--for=condition=Established` fails if the CRD is so new that it has no conditions yet.
-ESTABLISHED = '--for=jsonpath={.status.conditions[?(@.type=="Established")].status}=True'
 
 
 def stop_slurmctld(cluster: Cluster) -> None:
@@ -32,35 +29,36 @@ def stop_slurmctld(cluster: Cluster) -> None:
         local_access(cluster).run("exec", "--request-timeout=60s", *target, "--", "sh", "-c", "kill -TERM 1; sleep 60")
 
 
-class FirstJob(msgspec.Struct, frozen=True):
-    """The result of the first job, and how to go on: the command that logs in, and whether there is accounting."""
-
-    workers: int
-    output: str
-    login: str = ""
-    accounting: bool = False
-
-
 class Installation(msgspec.Struct, frozen=True):
     """Where kubeslurm is installed. `tags` are those of locally built images; without them, published ones are used."""
 
     access: Access
     tags: dict[str, str] = {}
-    started: bool = False
+    on_this_machine: bool = False
+    changed: bool = False  # already, before the releases are looked at
+    started: float = 0.0  # when the cluster was started by this command; 0 if it was not
     ssh: SshAccess | None = None
     registry: str = ""
 
     @classmethod
-    def local(cls, name: str, nodes: int | None, progress: Progress) -> "Installation":
-        """On a cluster of this machine: starts it if it does not run, and puts our images into its registry."""
-        cluster = Cluster(name)
+    def local(cls, cluster: Cluster, nodes: int | None, progress: Progress) -> "Installation":
+        """On a cluster of this machine: starts what does not run of it, and puts our images into its registry."""
         doctor.require(progress)
         specs = nodespec.nodes(nodes, []) if nodes is not None else None
-        started, tags = _start_and_build(cluster, specs, progress)
+        now = time.time()
+        started, changed, tags = _start_and_build(cluster, specs, progress)
+        recovered = not started and recovery.recover_nodes(cluster, progress)
         with progress.step("push images"):
             images.push(tags, cluster)
         ssh = SshAccess(cluster.home.path / "login", cluster.spec.address)
-        return cls(local_access(cluster), tags, started, ssh)
+        return cls(
+            local_access(cluster),
+            tags,
+            on_this_machine=True,
+            changed=started or changed or recovered,
+            started=now if started else 0.0,
+            ssh=ssh,
+        )
 
     @classmethod
     def remote(cls, context: str, registry: str = "") -> "Installation":
@@ -70,15 +68,12 @@ class Installation(msgspec.Struct, frozen=True):
         return cls(access, ssh=login.for_context(context), registry=registry)
 
     def install(self, extra: Tree, progress: Progress) -> bool:
-        """Install or upgrade the releases that are not up to date; returns whether there were any."""
-        digests = helm.installed(self.access)
-        changed = _install_crds(self.access, digests)
-        for release, wait in self._releases(extra):
-            if digests.get((release.namespace, release.name)) == release.digest:
-                continue
-            with progress.step(f"install {release.name}"):
-                helm.install(self.access, release, wait=wait)
-            changed = True
+        """Install, upgrade or repair the releases that are not as they should be; returns whether there were any."""
+        at = repair.Situation(self.access, alone=self.on_this_machine, settled=not self.started)
+        changed = self.changed if self.on_this_machine else repair.ensure_crds(at, progress)
+        records = helm.records(self.access)
+        for release, wait in self._releases(extra, new=releases.operator(self.tags).key not in records):
+            changed = repair.ensure(at, release, records.get(release.key), progress, wait=wait) or changed
         return changed
 
     def uninstall(self, *, purge: bool) -> None:
@@ -95,8 +90,8 @@ class Installation(msgspec.Struct, frozen=True):
     def run_first_job(self, progress: Progress) -> FirstJob:
         """Wait for the workers and run a job on all of them."""
         with progress.step("wait for the workers") as step:
-            workers, output = first_job.run(self.access, step)
-        return FirstJob(workers, output, accounting=first_job.has_accounting(self.access))
+            job = first_job.run(self.access, step, since=self.started)
+        return msgspec.structs.replace(job, accounting=first_job.has_accounting(self.access))
 
     def wait_for_login(self, job: FirstJob, progress: Progress) -> FirstJob:
         """Wait until users can log in, and add the command that logs in to the result."""
@@ -107,13 +102,15 @@ class Installation(msgspec.Struct, frozen=True):
             first_job.wait_until(step, "the login pod to answer", self.ssh.works)
         return msgspec.structs.replace(job, login=command)
 
-    def _releases(self, extra: Tree) -> list[tuple[Release, bool]]:
+    def _releases(self, extra: Tree, *, new: bool) -> list[tuple[Release, bool]]:
         """The releases in the order of their installation, and whether to wait until each is ready.
 
         On a new local cluster Slurm's objects come before the operator: its admission webhook would delay them.
         """
         operator, slurm = releases.operator(self.tags, self.registry), self._slurm(extra)
-        return [(slurm, False), (operator, False)] if self.started else [(operator, True), (slurm, False)]
+        if self.on_this_machine and new:
+            return [(slurm, False), (operator, False)]
+        return [(operator, True), (slurm, False)]
 
     def _slurm(self, extra: Tree) -> Release:
         trial: Tree = {}
@@ -125,37 +122,31 @@ class Installation(msgspec.Struct, frozen=True):
         return releases.slurm(self.tags, releases.merge(trial, extra), self.registry)
 
 
-def _start_and_build(cluster: Cluster, nodes: list[NodeSpec] | None, progress: Progress) -> tuple[bool, dict[str, str]]:
-    """Start the cluster, build images and install the CRDs in parallel; the first failure stops the others."""
+def _start_and_build(
+    cluster: Cluster, nodes: list[NodeSpec] | None, progress: Progress
+) -> tuple[bool, bool, dict[str, str]]:
+    """Start the cluster, build images and install the CRDs in parallel; the first failure stops the others.
+
+    Returns whether the cluster was started, whether the CRDs were changed, and the tags of the images.
+    """
     tasks, cancelled = Tasks(), Event()
+    running = cluster.running
     with ThreadPoolExecutor(max_workers=2) as pool:
         tags = pool.submit(lambda: images.build(images.groups(), tasks=tasks, progress=progress))
-        crds = pool.submit(_install_crds_early, cluster, cancelled)
+        crds = pool.submit(_install_crds_early, cluster, running, progress, cancelled)
         try:
             started = cluster.up(nodes, progress=progress)
             built = tags.result()
-            return crds.result() or started, built
+            return started, crds.result(), built
         except BaseException:
             cancelled.set()
             tasks.stop()
             raise
 
 
-def _install_crds_early(cluster: Cluster, cancelled: Event) -> bool:
+def _install_crds_early(cluster: Cluster, running: bool, progress: Progress, cancelled: Event) -> bool:
     """Install the CRDs as soon as the API server serves, seconds before the nodes are ready."""
-    while not (cluster.running and cluster.home.serving.exists()):
+    while not (cluster.running and cluster.home.serving.exists() and cluster.home.kubeconfig.exists()):
         if cancelled.wait(0.05):
             return False
-    access = local_access(cluster)
-    return _install_crds(access, helm.installed(access))
-
-
-def _install_crds(access: Access, digests: Mapping[tuple[str, str], str]) -> bool:
-    """Install the CRDs unless they are up to date, and wait until they are served; returns whether it did."""
-    release = releases.crds()
-    if digests.get((release.namespace, release.name)) == release.digest:
-        return False
-    helm.install(access, release)
-    kinds = [f"crd/{kind.plural}.{kind.group}" for kind in SLURM_KINDS]
-    access.run("wait", ESTABLISHED, "--timeout=60s", *kinds)
-    return True
+    return repair.ensure_crds(repair.Situation(local_access(cluster), alone=True, settled=running), progress)

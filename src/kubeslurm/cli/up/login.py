@@ -71,7 +71,12 @@ class SshAccess(msgspec.Struct, frozen=True):
 
 def for_context(context: str) -> SshAccess:
     """ssh access to a cluster that is known only by its kubeconfig context."""
-    return SshAccess(state.root().parent / "contexts" / re.sub(r"[^\w.@:-]", "_", context) / "login")
+    return SshAccess(directory(context) / "login")
+
+
+def directory(context: str) -> Path:
+    """Where files about a cluster are kept that is known only by its kubeconfig context."""
+    return state.root().parent / "contexts" / re.sub(r"[^\w.@:-]", "_", context)
 
 
 def known_hosts(secret: Tree) -> str:

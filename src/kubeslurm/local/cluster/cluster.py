@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -115,32 +115,32 @@ class Cluster:
         progress = progress or Progress()
         with self.home.locked():
             if self.running:
+                self._restore_files()
                 return False
             self._kill()
             spec = self._new_spec(nodes, fake_nodes)
             if fresh:
-                self._delete_state()
+                self.home.delete_state()
             readiness.check_ports(spec.address)
             readiness.check_inotify(len(spec.nodes))
             artifacts = prepare(progress=progress, kwok=spec.fake_nodes > 0)
             self.home.make()
             pki.ensure(self.home.pki, spec, dt.datetime.now(dt.UTC))
-            files.save(self.home.spec_file, spec)
-            url = f"https://{spec.address}:{network.API_PORT}"
-            config = programs.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
-            files.write(self.home.kubeconfig, config)
+            self._write_files(spec)
             with progress.step(f"starting the cluster {self.name}") as step, self._launched(spec, artifacts):
                 readiness.wait_until_ready(self.home, spec, step, time.monotonic() + timeout)
         return True
 
-    def down(self, *, purge: bool = False) -> bool:
-        """Stop the cluster; its state is kept unless `purge` is set. Returns False if it was not running."""
+    def down(self, *, purge: bool = False, before: Callable[[], None] = lambda: None) -> bool:
+        """Stop the cluster, after `before` if its state is to be kept; returns False if it was not running."""
         if not self.home.path.exists():
             return self._kill()
         with self.home.locked():
+            if self.running and not purge:
+                before()
             was_running = self._kill()
             if purge:
-                self._delete_state()
+                self.home.delete_state()
                 self.home.path.rmdir()
         return was_running
 
@@ -229,10 +229,27 @@ class Cluster:
         address = last.address if last else state.address_for(self.home.path, taken)
         return ClusterSpec(self.name, address, tuple(nodes), fake_nodes)
 
+    def _write_files(self, spec: ClusterSpec) -> None:
+        """Write what commands need to find and reach the cluster."""
+        files.save(self.home.spec_file, spec)
+        url = f"https://{spec.address}:{network.API_PORT}"
+        config = programs.kubeconfig(self.home.pki, "admin", url, f"kubeslurm-{self.name}")
+        files.write(self.home.kubeconfig, config)
+
+    def _restore_files(self) -> None:
+        """Write these files again if they were deleted while the cluster runs."""
+        if self.home.spec() and self.home.kubeconfig.exists():
+            return
+        try:
+            self._write_files(self.home.launch().spec)
+        except FileNotFoundError as error:
+            message = f"The cluster {self.name!r} runs, but {error.filename} is gone."
+            raise LocalError(message, f"Run `{self.command('down')}` and the same command again.") from error
+
     @contextlib.contextmanager
     def _launched(self, spec: ClusterSpec, artifacts: Artifacts) -> Iterator[None]:
         """Start the cluster; it is killed again if the block raises."""
-        files.save(self.home.run / "launch.json", Launch(spec, artifacts, self._delete_old_disks(spec)))
+        files.save(self.home.run / "launch.json", Launch(spec, artifacts, self.home.delete_old_disks(spec)))
         (self.home.run / "bin").mkdir()
         (self.home.run / "bin/kubectl").symlink_to(artifacts.kubernetes)
         argv = [sys.executable, "-m", INIT, self.name]
@@ -248,16 +265,6 @@ class Cluster:
                 starter.kill()
                 self._kill()
                 raise
-
-    def _delete_old_disks(self, spec: ClusterSpec) -> tuple[str, ...]:
-        """Delete disks and logs of nodes that are no longer asked for, and return the names of these nodes."""
-        names = {node.name for node in spec.nodes}
-        old = [disk for disk in self.home.nodes.glob("*") if disk.name not in names]
-        for disk in old:
-            shutil.rmtree(disk)
-            for log in self.home.logs.glob(f"{disk.name}.*"):
-                log.unlink()
-        return tuple(disk.name for disk in old)
 
     def _kill(self) -> bool:
         """Kill all processes, and remove what does not end with their namespaces; returns whether anything ran.
@@ -279,7 +286,3 @@ class Cluster:
             )
         shutil.rmtree(self.home.run, ignore_errors=True)
         return orphans or record is not None
-
-    def _delete_state(self) -> None:
-        for entry in self.home.path.iterdir():
-            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()

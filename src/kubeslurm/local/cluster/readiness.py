@@ -2,7 +2,6 @@
 
 import ctypes
 import os
-import shutil
 import socket
 import time
 from itertools import takewhile
@@ -11,14 +10,13 @@ from pathlib import Path
 from kubeslurm.local.cluster import network
 from kubeslurm.local.cluster.state import ClusterSpec, Home, log_name
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.host import kernel
+from kubeslurm.local.host import disk, kernel
 from kubeslurm.local.host.progress import Step
 
 API_NAME = f"kubernetes.default.svc.{network.DOMAIN}"
 MAX_RESTARTS = 8
 # As measured: kube-apiserver 6 and kube-controller-manager 2; on each node kubelet 6 and containerd 2.
 INOTIFY_INSTANCES = 8
-REQUIRED_SPACE = 128 * 2**20  # etcd allocates 64 MB at its start
 
 
 def check_ports(address: str) -> None:
@@ -90,7 +88,7 @@ def _check(home: Home, spec: ClusterSpec, deadline: float) -> None:
         raise LocalError("The cluster exited during its start.", _log_tail(home.logs / "init.log"))
     components = home.status(spec).components
     if failing := next((c for c in components if c.restarts >= MAX_RESTARTS and c.state == "restarting"), None):
-        if shutil.disk_usage(home.path).free < REQUIRED_SPACE:
+        if disk.is_full(home.path):
             raise LocalError("The disk is full.", f"Free some space below {home.path} and run the same command again.")
         tail = _log_tail(home.logs / log_name(failing.name))
         raise LocalError(f"{failing.name} keeps exiting ({failing.last_exit}).", tail)

@@ -1,17 +1,17 @@
 """The files that a cluster keeps on disk. Its processes and the commands communicate only through these files."""
 
 import contextlib
-import fcntl
 import hashlib
 import ipaddress
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
 from kubeslurm.local.cluster.nodespec import NodeSpec, check_name
-from kubeslurm.local.errors import LocalError
+from kubeslurm.local.host import lock
 from kubeslurm.local.host.files import load
 from kubeslurm.local.host.supervisor import ComponentStatus
 
@@ -75,6 +75,7 @@ class Home:
 
     def __init__(self, name: str) -> None:
         self.name = check_name(name, "cluster")
+        self._locked = False
         self.path = root() / name
         self.group = f"{name}-{_digest(self.path).hex()[:8]}"  # cgroup; other users may use the same name
         self.spec_file = self.path / "cluster.json"
@@ -104,6 +105,21 @@ class Home:
         for directory in (self.pki, self.etcd, self.registry, self.volumes, self.logs, self.run):
             directory.mkdir(exist_ok=True)
         self.etcd.chmod(0o700)
+
+    def delete_state(self) -> None:
+        """Delete everything but the directory itself."""
+        for entry in self.path.iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+
+    def delete_old_disks(self, spec: ClusterSpec) -> tuple[str, ...]:
+        """Delete disks and logs of nodes that are no longer asked for, and return the names of these nodes."""
+        names = {node.name for node in spec.nodes}
+        old = [disk for disk in self.nodes.glob("*") if disk.name not in names]
+        for disk in old:
+            shutil.rmtree(disk)
+            for log in self.logs.glob(f"{disk.name}.*"):
+                log.unlink()
+        return tuple(disk.name for disk in old)
 
     def spec(self) -> ClusterSpec | None:
         return load(self.spec_file, ClusterSpec)
@@ -138,18 +154,16 @@ class Home:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the lock of the cluster: one `up` or `down` at a time."""
-        self.path.mkdir(parents=True, exist_ok=True)
-        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        """Hold the lock of the cluster: one `up` or `down` at a time. Whoever holds it may take it again."""
+        if self._locked:
             yield
-        except BlockingIOError:
-            raise LocalError(
-                f"Another command is starting or stopping the cluster {self.name!r}.", "Wait until it has ended."
-            ) from None
-        finally:
-            os.close(fd)
+            return
+        with lock.exclusive(self.path, f"the cluster {self.name!r}"):
+            self._locked = True
+            try:
+                yield
+            finally:
+                self._locked = False
 
 
 def root() -> Path:

@@ -13,7 +13,7 @@ import msgspec
 
 from kubeslurm.local.cluster import state
 from kubeslurm.local.errors import LocalError
-from kubeslurm.local.host import cache, cgroups, golang, kernel
+from kubeslurm.local.host import cache, cgroups, disk, golang, kernel
 from kubeslurm.local.host.progress import Progress
 from kubeslurm.local.host.tasks import CommandError, Tasks
 from kubeslurm.local.images import artifacts
@@ -105,8 +105,8 @@ def inspect() -> Machine:
         kmsg=os.access("/dev/kmsg", os.R_OK),
         inotify_instances=int(Path("/proc/sys/fs/inotify/max_user_instances").read_text()),
         memory=int(Path("/proc/meminfo").read_text().split("MemAvailable:")[1].split()[0]) * 1024,
-        disk=_free(cache.directory()),
-        state_disk=_free(state.root()),
+        disk=disk.free(cache.directory()),
+        state_disk=disk.free(state.root()),
         built=all(entry.complete() for entry in artifacts.entries().values()),
         go=go_version(_run(["go", "env", "GOVERSION"])[0]),
         missing=tuple(sorted({package for tool, package in TOOLS.items() if shutil.which(tool) is None})),
@@ -118,11 +118,6 @@ def go_version(text: str) -> tuple[int, ...]:
     """`go1.26.8` -> (1, 26)."""
     found = re.match(r"go(\d+)\.(\d+)", text)
     return (int(found[1]), int(found[2])) if found else ()
-
-
-def _free(path: Path) -> int:
-    """Free bytes on the file system that a directory is, or will be, on."""
-    return shutil.disk_usage(next(each for each in (path, *path.parents) if each.exists())).free
 
 
 def _network() -> dict[str, str]:

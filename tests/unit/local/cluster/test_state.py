@@ -57,7 +57,19 @@ def test_a_process_with_a_reused_pid_is_not_the_init() -> None:
 
 
 def test_a_second_command_cannot_take_the_lock() -> None:
-    with Home("c").locked(), pytest.raises(LocalError, match="Another command"), Home("c").locked():
+    message = rf"\(process {os.getpid()}\) is at work on the cluster 'c'"
+    with Home("c").locked(), pytest.raises(LocalError, match=message), Home("c").locked():
+        pass
+
+
+def test_a_command_that_holds_the_lock_may_take_it_again() -> None:
+    home = Home("c")
+    with home.locked():
+        with home.locked():
+            pass
+        with pytest.raises(LocalError, match="is at work"), Home("c").locked():
+            pass
+    with Home("c").locked():
         pass
 
 
