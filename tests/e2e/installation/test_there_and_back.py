@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubeslurm.api.crds import crds
-from kubeslurm.api.names import FINALIZER
+from kubeslurm.api.names import FINALIZER, second_owner
 from kubeslurm.cli.up import helm, releases
 from kubeslurm.cli.up.installation import Installation
 from tests.support.documented import Reader
@@ -15,7 +15,7 @@ from tests.support.kubernetes import Kubernetes
 from tests.support.nodeset import Workers, operators
 from tests.support.predecessor.chart import WORKERS
 from tests.support.predecessor.cluster import Predecessor
-from tests.support.predecessor.parts import NODESET
+from tests.support.predecessor.parts import NAME, NODESET
 from tests.support.predecessor.release import CRDS_RELEASE, PLACE, RELEASE, write_charts
 from tests.support.settled import is_as_desired
 from tests.support.slurm import KINDS, Slurm
@@ -102,5 +102,7 @@ def test_a_job_notices_neither_the_way_there_nor_the_way_back(
     reader.follow(PAGE, "Go back", {SLINKYS: f"old/{RELEASE}"})
     wait_for("the other operator to act", lambda: is_slinkys(cluster))
     assert not held(old)
-    assert (old.stays(), old.workloads(), uids(cluster)) == (before, made, definitions)
+    assert old.find("configmap", second_owner(NAME)) is None
+    assert (old.workloads(), uids(cluster)) == (made, definitions)
     workers.finish(job)
+    assert old.stays() == before

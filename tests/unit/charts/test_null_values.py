@@ -33,9 +33,10 @@ def slurm_values() -> Tree:
     """Everything on, and a NodeSet and a LoginSet that repeat every default."""
     tree = values_of("slurm")
     for place in (
-        "priorityClass.enabled", "priorityClass.create", "jwksKeys.enabled", "controller.metrics.enabled",
-        "restapi.pdb.enabled", "accounting.enabled", "accounting.mariadb.enabled", "nodesetDefaults.partition.enabled",
-        "nodesetDefaults.ssh.enabled", "partitions.all.enabled", "vendor.nvidia.dcgm.enabled",
+        "priorityClass.enabled", "priorityClass.create", "jwksKeys.enabled", "networkPolicy.enabled",
+        "controller.metrics.enabled", "restapi.pdb.enabled", "accounting.enabled", "accounting.mariadb.enabled",
+        "nodesetDefaults.partition.enabled", "nodesetDefaults.ssh.enabled", "partitions.all.enabled",
+        "vendor.nvidia.dcgm.enabled",
     ):  # fmt: skip
         put(tree, tuple(place.split(".")), True)
     put(tree, ("nodesetDefaults", "slurmd", "resources"), {"limits": {"nvidia.com/gpu": 8}})
