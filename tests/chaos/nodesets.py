@@ -30,7 +30,8 @@ class NodeSetActs:
         """A NodeSet with a partition, or one that follows the nodes of a pool."""
         if len(self.present) >= MOST:
             return
-        if self.random.random() < 0.5 and self.slurm.find(NODESET, DAEMONS) is None:
+        free = DAEMONS not in self.orphaned and self.slurm.find(NODESET, DAEMONS) is None
+        if free and self.random.random() < 0.5:
             pod = {"nodeSelector": {POOL: "yes"}}
             mode = {"scalingMode": "DaemonSet", "pruneSlurmNodeRecords": "NodeNotFound", "pod": pod}
             self._create(DAEMONS, **mode)
