@@ -1,4 +1,4 @@
-"""A seeded mix of everything that may happen to a NodeSet.
+"""A seeded mix of everything that may happen to NodeSets.
 
 KUBESLURM_CHAOS_SECONDS says for how long, KUBESLURM_CHAOS_SEED repeats an earlier run.
 """
@@ -7,7 +7,8 @@ import os
 
 import pytest
 
-from tests.chaos.driver import Driver, chosen_seed
+from tests.chaos.driver import Driver
+from tests.chaos.stage import chosen_seed
 from tests.support.slurm import Slurm
 
 TEN_MINUTES = 600
@@ -17,4 +18,5 @@ TEN_MINUTES = 600
 def test_random_acts_never_cost_a_job_and_everything_converges(
     slurm: Slurm, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    Driver(slurm, chosen_seed(capsys)).run(float(os.environ.get("KUBESLURM_CHAOS_SECONDS") or TEN_MINUTES))
+    seconds = float(os.environ.get("KUBESLURM_CHAOS_SECONDS") or TEN_MINUTES)
+    Driver(slurm, chosen_seed(capsys), wide=True).run(seconds)

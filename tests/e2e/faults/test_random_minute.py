@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.chaos.driver import Driver, chosen_seed
+from tests.chaos.driver import Driver
+from tests.chaos.stage import chosen_seed
 from tests.support.slurm import Slurm
 
 
