@@ -11,15 +11,15 @@ from kubeslurm.control.fan_out import Error
 from kubeslurm.control.registration import Context
 from kubeslurm.decide.nodeset.plan import Plan
 from kubeslurm.decide.nodeset.slurm import updates
-from kubeslurm.reconcile.nodeset import reservation
 from kubeslurm.reconcile.nodeset.create import Create, Created
 from kubeslurm.reconcile.nodeset.memory import FailedSlots
 from kubeslurm.reconcile.nodeset.observe import Observation, Observer
 from kubeslurm.reconcile.nodeset.owners import Owners
 from kubeslurm.reconcile.nodeset.patch_pods import patch_pods
 from kubeslurm.reconcile.nodeset.remove import Remove
-from kubeslurm.reconcile.nodeset.slurm_jobs import SlurmJobs
-from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
+from kubeslurm.reconcile.nodeset.slurm import reservation
+from kubeslurm.reconcile.nodeset.slurm.jobs import SlurmJobs
+from kubeslurm.reconcile.nodeset.slurm.nodes import SlurmNodes
 from kubeslurm.report.events import Event
 from kubeslurm.report.nodeset import Outcome
 

@@ -20,8 +20,9 @@ from kubeslurm.decide.nodeset.worker import EPOCH, Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.engine.store import Store
 from kubeslurm.kube.caches import Caches
-from kubeslurm.reconcile.nodeset import records, startup_files
+from kubeslurm.reconcile.nodeset import startup_files
 from kubeslurm.reconcile.nodeset.memory import FailedSlots, Sightings
+from kubeslurm.reconcile.nodeset.slurm import records
 from kubeslurm.slurm.clusters import Clusters, SlurmCluster
 from kubeslurm.slurm.errors import SlurmError
 from kubeslurm.slurm.rest.models import Node

@@ -23,7 +23,7 @@ from kubeslurm.decide.nodeset.slurm.records import without_comment
 from kubeslurm.engine import controller as engine
 from kubeslurm.engine.key import Key
 from kubeslurm.reconcile.nodeset.reconciler import NodeSetReconciler
-from kubeslurm.reconcile.nodeset.records import pod_owner
+from kubeslurm.reconcile.nodeset.slurm.records import pod_owner
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.rest.models import Node
 

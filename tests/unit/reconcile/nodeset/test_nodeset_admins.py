@@ -5,7 +5,7 @@ import pytest
 
 from kubeslurm.api.kinds import POD
 from kubeslurm.engine.key import Key
-from kubeslurm.reconcile.nodeset.slurm_nodes import READ_BACK, SlurmNodes
+from kubeslurm.reconcile.nodeset.slurm.nodes import READ_BACK, SlurmNodes
 from kubeslurm.slurm.errors import Unreachable
 from kubeslurm.slurm.rest.models import NodeUpdate
 from tests.support.world import CLUSTER, World

@@ -7,7 +7,7 @@ import pytest
 
 from kubeslurm.api.kinds import CONTROLLER_REVISION, NODESET, POD, SECRET, Kind
 from kubeslurm.kube.errors import ApiError, Forbidden, Unavailable
-from kubeslurm.reconcile.nodeset.slurm_nodes import READ_BACK, SlurmNodes
+from kubeslurm.reconcile.nodeset.slurm.nodes import READ_BACK, SlurmNodes
 from kubeslurm.slurm.errors import Refused
 from tests.support.world import CLUSTER, SET, World
 

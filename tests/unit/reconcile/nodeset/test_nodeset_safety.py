@@ -14,8 +14,8 @@ from kubeslurm.build.worker import pod as worker
 from kubeslurm.decide.nodeset.slurm.registration import ABSENCES
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.errors import Forbidden
-from kubeslurm.reconcile.nodeset.slurm_jobs import SlurmJobs
-from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
+from kubeslurm.reconcile.nodeset.slurm.jobs import SlurmJobs
+from kubeslurm.reconcile.nodeset.slurm.nodes import SlurmNodes
 from kubeslurm.slurm.rest.models import Job, Node, Number
 from tests.support.world import CLUSTER, SET, World
 

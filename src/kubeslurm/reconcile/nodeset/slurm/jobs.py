@@ -18,7 +18,7 @@ from kubeslurm.decide.nodeset.slurm.deadline import Ending, ExpiredDrain
 from kubeslurm.decide.nodeset.worker import Worker
 from kubeslurm.engine.key import Key
 from kubeslurm.kube.client import Kube
-from kubeslurm.reconcile.nodeset.slurm_nodes import SlurmNodes
+from kubeslurm.reconcile.nodeset.slurm.nodes import SlurmNodes
 from kubeslurm.slurm.clusters import SlurmCluster
 from kubeslurm.slurm.errors import Refused, SlurmError
 from kubeslurm.slurm.rest.models import Job

@@ -1,0 +1,1 @@
+"""Writes to Slurm about the nodes and jobs of workers."""
