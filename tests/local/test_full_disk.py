@@ -39,7 +39,7 @@ def test_up_names_a_full_disk_and_works_when_there_is_space_again(tmp_path: Path
     ], done.stdout
     assert "ok" in lines
     assert len(errors) == 2, done.stdout
-    assert all(f"GB free below {tmp_path}" in error and "Free some space" in error for error in errors), done.stdout
+    assert all(f"free below {tmp_path}" in error and "Free some space" in error for error in errors), done.stdout
     assert "Traceback" not in done.stdout
     assert done.stdout.endswith("The cluster 'full' is down.\n")
     assert list(tmp_path.iterdir()) == []
