@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support.nodeset_driver import Driver, Setting
+from tests.support.nodeset_driver import Driver
+from tests.support.nodeset_setting import Setting
 
 SETTINGS = {
     "ordinals": Setting(),

@@ -4,8 +4,6 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
-
 from kubeslurm.api import names
 from kubeslurm.api.kinds import NODE, NODESET
 from kubeslurm.api.meta import Tree
@@ -13,26 +11,12 @@ from kubeslurm.engine.key import Key
 from kubeslurm.slurm import errors, hostlist
 from tests.support.clock import HandClock
 from tests.support.disruption import FOREGROUND, ORPHAN, collect_garbage, evict
+from tests.support.nodeset_setting import Setting
 from tests.support.world import SET, World
 
 HOSTS = 6
 STEPS = 40
 TROUBLE = 0.05  # how often something happens between two calls of a pass
-
-
-class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """What the NodeSet and its machines are like."""
-
-    mode: str = "StatefulSet"
-    host_network: bool = False
-    domain: str = ""  # of the machines' own names
-    protection: bool = True
-    takes_name: bool = True  # the image uses the name that it is given
-
-    @property
-    def is_found(self) -> bool:
-        """Whether slurmd registers under the name that the operator looks for."""
-        return self.takes_name or not (self.host_network and self.domain)
 
 
 class Driver:
@@ -56,9 +40,10 @@ class Driver:
         """Random acts, each followed by a few passes."""
         acts: list[Callable[[], Awaitable[None] | None]] = [
             *(self.submit, self.submit, self.submit, self.finish, self.suspend, self.resume_job),
-            *(self.scale, self.update, self.cordon, self.uncordon, self.evict, self.rename),
+            *(self.scale, self.scale, self.update, self.update, self.evict, self.rename, self.cordon, self.uncordon),
             *(self.restart_operator, self.slurm_away, self.slurm_back, self.slurm_back, self.rest_api_deleted),
-            *(self.lose_pod, self.restart_container, self.lose_node, self.node_back, self.cut_off, self.reconnect),
+            *(self.lose_pod, self.restart_container, self.lose_node, self.node_back),
+            *(self.cut_off, self.cut_off, self.cut_off, self.reconnect),
             *(self.admin_drain, self.admin_resume, self.forget_record, self.register_again),
         ]
         for _ in range(STEPS):
@@ -97,9 +82,8 @@ class Driver:
         pods = self.pods()
         assert len(pods) == (HOSTS if self.setting.mode == "DaemonSet" else self.replicas), self.world.status()
         alive = self.world.machines.alive()
-        left = self.slurm.records.keys() - alive
         # The records of machines that have no worker any more may be the user's to delete.
-        assert self.setting.mode == "DaemonSet" or self.setting.host_network or not left
+        assert self.setting.mode == "DaemonSet" or self.setting.host_network or alive == self.slurm.records.keys()
         assert alive <= self.slurm.records.keys()
         assert [name for name in alive if not self.slurm.is_idle(name)] == []
         assert self.world.status()["updatedReplicas"] == len(pods)
@@ -184,10 +168,7 @@ class Driver:
             self.world.machines.work()  # at once, so that no job begins there
 
     def submit(self) -> None:
-        free = sorted(
-            name for name in self.world.machines.alive() & self.slurm.records.keys() if self.slurm.is_idle(name)
-        )
-        if free:
+        if free := self._free():
             self.slurm.submit(*self.random.sample(free, self.random.randint(1, min(2, len(free)))))
 
     def finish(self) -> None:
@@ -265,14 +246,16 @@ class Driver:
         self.world.machines.reconnect(self._some_host())
 
     async def forget_record(self) -> None:
-        """slurmctld loses a node that the operator has heard of lately."""
-        if not self.slurm.reachable or not list(self.world.clusters):
+        """slurmctld loses a node on which the operator has seen a job, and does not get it back for minutes."""
+        if not self.setting.is_found or not self.slurm.reachable or not list(self.world.clusters):
             return
-        await self.turn(2, quiet=True)
-        places = {number: hostlist.expand(job.nodes) for number, job in self.slurm.jobs.items()}
-        kept = [nodes for job, nodes in places.items() if len(nodes) > 1 or job in self._jobs_in("SUSPENDED")]
-        if known := sorted(self.slurm.records.keys() - {name for nodes in kept for name in nodes}):
-            self.slurm.forget(self.random.choice(known))
+        held = {name for job in self.slurm.jobs.values() for name in hostlist.expand(job.nodes)}
+        if free := sorted(set(self._free()) - held):
+            job = self.slurm.submit(name := self.random.choice(free))
+            await self.turn(2, quiet=True)
+            if job in self.slurm.jobs:
+                self.slurm.forget(name)
+                await self.turn(5, quiet=True)
 
     def register_again(self) -> None:
         self.world.machines.register_again()
@@ -291,6 +274,11 @@ class Driver:
     def pods(self) -> list[Tree]:
         """The pods of the NodeSet that is acted on."""
         return [pod for pod in self.world.kube.pods() if pod["metadata"]["labels"][names.LABEL_INSTANCE] == SET.name]
+
+    def _free(self) -> list[str]:
+        """Slurm nodes on which a job could start."""
+        alive = self.world.machines.alive() & self.slurm.records.keys()
+        return sorted(name for name in alive if self.slurm.is_idle(name))
 
     def _some_host(self) -> str:
         return self.host(self.random.randrange(HOSTS))

@@ -118,10 +118,10 @@ def _absent(facts: RemovalFacts) -> Objection | None:
     if worker.was_busy:
         text = f"Slurm has forgotten node {name}, which ran jobs when it was last heard of: {FORCE_HINT}"
         return Objection(Doubt.RAN_JOBS, text)
-    if worker.never_started:
-        return None
     if facts.other_name:
         return _other_name(facts)
+    if worker.never_started:
+        return None
     if facts.absences < ABSENCES:
         return Objection(Doubt.ABSENT_BRIEFLY, f"Slurm does not know node {name}; waiting until several lists agree")
     if facts.state_lost and worker.ever_registered:

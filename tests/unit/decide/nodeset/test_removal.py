@@ -31,11 +31,6 @@ MAY_GO: dict[str, dict[str, Any]] = {
     "absent from several lists": {"node": None, "absences": 3},
     "never scheduled": {"worker": worker(1, node="", absent=True), "has_restapi": False, "answered": False},
     "slurmd never started, and Slurm does not know the node": {"worker": UNSTARTED, "node": None},
-    "slurmd never started, and a node of another name is unclaimed": {
-        "worker": UNSTARTED,
-        "node": None,
-        "other_name": "n1",
-    },
     "slurmd never started, and the record of an earlier pod is drained": {"worker": UNSTARTED},
     "ended": {"worker": worker(1, phase="Failed"), "answered": False, "node": None},
     "forced by its NodeSet": {"forced": True, "node": slurm_node(1, "MIXED")},
@@ -92,6 +87,10 @@ STAYS: dict[str, tuple[dict[str, Any], Doubt]] = {
         Doubt.RAN_JOBS,
     ),
     "perhaps known to Slurm by another name": ({"node": None, "absences": 9, "other_name": "n1"}, Doubt.OTHER_NAME),
+    "slurmd not started, perhaps known by another name": (
+        {"worker": UNSTARTED, "node": None, "other_name": "n1"},
+        Doubt.OTHER_NAME,
+    ),
     "another node at its address": ({"other_name": "n1"}, Doubt.OTHER_NAME),
     "not the first that is absent": ({"node": None, "absences": 9, "others_first": True}, Doubt.ONE_AT_A_TIME),
 }
