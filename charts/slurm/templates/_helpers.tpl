@@ -125,10 +125,10 @@ key: {{ $ref.key | default "sssd.conf" }}
 {{- define "slurm.controllerMetadata" -}}
 {{- include "slurm.sections" . -}}
 {{- $marks := dict -}}
-{{- if not .Values.slurmKey.create -}}
+{{- if eq (toString .Values.slurmKey.create) "false" -}}
 {{- $_ := set $marks "kubeslurm.dev/make-slurm-key" "false" -}}
 {{- end -}}
-{{- if not .Values.jwtKey.create -}}
+{{- if eq (toString .Values.jwtKey.create) "false" -}}
 {{- $_ := set $marks "kubeslurm.dev/make-jwt-key" "false" -}}
 {{- end -}}
 {{- $metadata := deepCopy (.Values.controller.metadata | default dict) -}}

@@ -49,6 +49,11 @@ def test_every_rendering_is_the_same() -> None:
     assert helm({}).stdout == helm({}).stdout
 
 
+def test_keys_without_values_are_made_by_the_operator() -> None:
+    controller = render({"slurmKey": None, "jwtKey": None})["Controller", "slurm"]
+    assert "annotations" not in controller["metadata"]
+
+
 def test_a_key_that_the_user_brings_is_not_made_by_the_operator() -> None:
     values = {
         "slurmKey": {"create": False},
