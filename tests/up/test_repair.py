@@ -95,7 +95,8 @@ def test_a_helm_that_was_killed_in_the_middle_is_no_obstacle(slurm: Slurm) -> No
 
 
 def test_one_command_at_a_time_works_on_a_cluster_and_an_interrupted_one_leaves_no_trace(slurm: Slurm) -> None:
-    argv = [PROGRAM, "up", "--name", NAME]
+    # Where the tests run in the background, a shell has switched SIGINT off for them and all that they start.
+    argv = ["env", "--default-signal=INT", PROGRAM, "up", "--name", NAME]
     with subprocess.Popen(
         argv, env=environment(slurm.cluster), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as first:
