@@ -9,7 +9,7 @@ class KeyFacts(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about one key that a Controller refers to."""
 
     ref: SecretKeySelector
-    provided: bool = False  # the user says that he brings it
+    provided: bool = False  # the user brings it
     secret_exists: bool = False  # whatever is in it
     in_use: bool = False  # a cluster was started with it
     kept: bytes | None = None  # our copy of it

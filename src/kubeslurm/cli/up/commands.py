@@ -95,7 +95,7 @@ def _alone(cluster: Cluster, context: str | None) -> Iterator[None]:
         with lock.exclusive(login.directory(context), f"the cluster of the context {context!r}"):
             yield
     else:
-        with cluster.home.locked(), disk.blamed(cluster.home.path, cache.directory()):
+        with cluster.home.locked(), disk.named_as_cause(cluster.home.path, cache.directory()):
             yield
 
 

@@ -28,7 +28,7 @@ DEPLOYED = "deployed"
 NONE = "<none>"  # how kubectl shows a missing value
 # Seconds. Helm gives its hooks and its wait five minutes each; it takes longer only if the cluster does not answer.
 DEADLINE = 660.0
-GOODBYE = 30.0  # seconds for helm to record that it gave up
+TERMINATION_GRACE = 30.0  # seconds for helm to record that it gave up
 
 
 class Release(msgspec.Struct, frozen=True):
@@ -175,7 +175,7 @@ def _end(helm: "subprocess.Popen[str]") -> tuple[str, str]:
     """Terminate helm and return what it printed; kill its session if it does not end."""
     helm.terminate()
     try:
-        return helm.communicate(timeout=GOODBYE)
+        return helm.communicate(timeout=TERMINATION_GRACE)
     except subprocess.TimeoutExpired:
         os.killpg(helm.pid, signal.SIGKILL)
         return helm.communicate()

@@ -23,7 +23,7 @@ def is_full(path: Path) -> bool:
 
 
 @contextmanager
-def blamed(*paths: Path) -> Iterator[None]:
+def named_as_cause(*paths: Path) -> Iterator[None]:
     """Replace an error of the block by one about the disk, if one of these directories is on a full one."""
     try:
         yield

@@ -16,6 +16,6 @@ def test_a_helm_that_does_not_end_is_stopped_and_what_it_said_is_told(
     file.chmod(0o755)
     monkeypatch.setattr(helm, "_program", lambda: str(file))
     monkeypatch.setattr(helm, "DEADLINE", 0.5)
-    monkeypatch.setattr(helm, "GOODBYE", 0.5)
+    monkeypatch.setattr(helm, "TERMINATION_GRACE", 0.5)
     with pytest.raises(LocalError, match=r"helm uninstall slurm .* was stopped after 0\.5 s: waiting for the hook"):
         helm.uninstall(Access(("kubectl",), ()), "slurm", "slurm")

@@ -29,7 +29,7 @@ def test_an_error_on_a_full_disk_is_replaced_by_one_that_names_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has_free(monkeypatch, 2 * 2**20)
-    with pytest.raises(LocalError) as caught, disk.blamed(tmp_path):
+    with pytest.raises(LocalError) as caught, disk.named_as_cause(tmp_path):
         raise LocalError("kubectl get failed: connection refused")
     assert str(caught.value) == (
         f"The disk is full: 2 MB are free below {tmp_path}. Free some space and run the same command again."
@@ -38,7 +38,7 @@ def test_an_error_on_a_full_disk_is_replaced_by_one_that_names_the_disk(
 
 def test_without_a_full_disk_an_error_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     has_free(monkeypatch, 5 * GIB)
-    with pytest.raises(LocalError, match="no such chart"), disk.blamed(tmp_path):
+    with pytest.raises(LocalError, match="no such chart"), disk.named_as_cause(tmp_path):
         raise LocalError("no such chart")
 
 
